@@ -5,6 +5,8 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "sim/engine/cluster.h"
@@ -151,6 +153,46 @@ TEST_CASE("the later of two streams ends no earlier than either alone, nor after
     RC_ASSERT(run.main >= run.main_alone - rounding);
     RC_ASSERT(run.side >= run.side_alone - rounding);
     RC_ASSERT(std::max(run.main, run.side) <= run.main_alone + run.side_alone + rounding);
+  }));
+}
+
+// Folded, links that never fill are left out, and alike flows run as one.
+TEST_CASE("law: streams of hashed flows take what they take flow by flow, to the picosecond") {
+  CHECK(rc::check([] {
+    Cluster cluster = load_cluster("h100-roce", 1024);
+    cluster.fabric.scale_out.paths_per_flow = *rc::gen::element(1, 2, 16);
+    const Conditions conditions{.seed = *rc::gen::inRange<std::uint64_t>(1, 1000)};
+    JobGround job{.ranks = 64, .ranks_per_domain = 8, .domain = 8};
+    if (*rc::gen::arbitrary<bool>()) {
+      job.domain_at =
+          *rc::gen::unique<std::vector<std::int64_t>>(8, rc::gen::inRange<std::int64_t>(0, 128));
+      std::sort(job.domain_at.begin(), job.domain_at.end());
+      job.cluster = 1024;
+    }
+    const auto item = [](CollectiveKind kind, std::int64_t domains, std::int64_t step) {
+      const double bytes = *rc::gen::element(1e8, 3e8, 1e9);
+      GroupShape group{.size = domains * 8, .per_domain = 8, .domains = domains, .span = 64};
+      group.domain_step = step;
+      return StreamItem{
+          .compute = Seconds(*rc::gen::element(0.0, 1e-3, 5e-3)),
+          .collective = Collective{.kind = kind, .group = group, .bytes = Bytes(bytes)}};
+    };
+    const std::vector<StreamItem> main = {item(CollectiveKind::all_to_all, 4, 1),
+                                          item(CollectiveKind::all_to_all, 4, 1),
+                                          item(CollectiveKind::all_to_all, 8, 1)};
+    const std::vector<StreamItem> side = {item(CollectiveKind::reduce_scatter, 4, 2),
+                                          item(CollectiveKind::all_reduce, 8, 1)};
+    const auto streams = [&](bool folded) {
+      FlowNetwork network(cluster.fabric, cluster.collective_costs, job, conditions,
+                          {.folded = folded});
+      run_streams(main, side, network);
+      return run_streams(side, main, network);
+    };
+    const TwoStreams a = streams(true), b = streams(false);
+    RC_ASSERT(a.main == b.main);
+    RC_ASSERT(a.side == b.side);
+    RC_ASSERT(a.main_alone == b.main_alone);
+    RC_ASSERT(a.side_alone == b.side_alone);
   }));
 }
 

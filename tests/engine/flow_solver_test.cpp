@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 
 #include <catch2/catch.hpp>
@@ -227,6 +229,54 @@ TEST_CASE("a partial solve is the whole one to the bit, whatever came before") {
       }
     }
   }));
+}
+
+TEST_CASE("flows that leave leave the others the rates of a whole solve, to the bit") {
+  CHECK(holds([](RandomStream& random) {
+    FlowTable table = random_table(random, 20, 60);
+    for (FlowEntry& flow : table.flows) flow.priority = 0;
+    if (random.below(2) == 0) tie_links(table, 1e9 * (1 + random.uniform()));
+    FlowSolver solver(table);
+    start_all(solver, table);
+    std::vector<FlowIndex> running(table.flows.size());
+    std::iota(running.begin(), running.end(), FlowIndex{0});
+    // In any order, or the fastest first, as equal sizes end.
+    const bool by_rate = random.below(2) == 0;
+    while (!running.empty()) {
+      const auto fastest = std::max_element(
+          running.begin(), running.end(),
+          [&](FlowIndex a, FlowIndex b) { return solver.rate(a) < solver.rate(b); });
+      const auto leaves =
+          by_rate ? fastest
+                  : running.begin() + static_cast<std::ptrdiff_t>(random.below(running.size()));
+      solver.stop(*leaves);
+      running.erase(leaves);
+      if (random.below(3) == 0) continue;
+      solver.solve();
+      FlowSolver whole(table);
+      for (const FlowIndex f : running) whole.start(f);
+      whole.solve();
+      for (const FlowIndex f : running) RC_ASSERT(bits(solver.rate(f)) == bits(whole.rate(f)));
+    }
+  }));
+}
+
+TEST_CASE("those that are slower than whoever leaves are not looked at") {
+  FlowTable table;
+  const LinkIndex narrow = table.add_link(1), wide = table.add_link(10), own = table.add_link(5);
+  table.add_flow({}, std::vector<FlowUse>{{narrow, 1}, {wide, 1}});
+  table.add_flow({}, std::vector<FlowUse>{{wide, 1}});
+  table.add_flow({}, std::vector<FlowUse>{{wide, 1}, {own, 2}});
+  FlowSolver solver(table);
+  start_all(solver, table);
+  CHECK(solver.rate(1) == 6.5);
+  solver.stop(1);
+  CHECK(solver.solve().empty());
+  CHECK(solver.solved_flows() == 0);
+  solver.stop(0);
+  solver.solve();
+  CHECK(solver.solved_flows() == 1);
+  CHECK(solver.rate(2) == 2.5);
 }
 
 TEST_CASE("only the component that changed is solved") {

@@ -26,6 +26,24 @@ FlowTable two_links(double first, double second) {
   return table;
 }
 
+// Flows of one size, all of which something limits.
+FlowTable alike_table(RandomStream& random) {
+  FlowTable table = random_table(random, 40, 60);
+  // Flows that nothing limits run in no table of a job.
+  const LinkIndex all = table.add_link(25e9 * static_cast<double>(table.flows.size()));
+  std::vector<FlowEntry> flows;
+  flows.swap(table.flows);
+  std::vector<FlowUse> uses;
+  uses.swap(table.uses);
+  for (const FlowEntry& flow : flows) {
+    std::vector<FlowUse> with(uses.begin() + flow.first_use,
+                              uses.begin() + flow.first_use + flow.uses);
+    with.push_back({all, 1});
+    table.add_flow({.bytes = 0.25}, with);
+  }
+  return table;
+}
+
 }  // namespace
 
 TEST_CASE("the last end is that of the links that fill first") {
@@ -46,24 +64,7 @@ TEST_CASE("the last end is that of the links that fill first") {
 TEST_CASE("law: the last end is that of a run, to the picosecond") {
   std::size_t told = 0, asked = 0;
   CHECK(holds([&](RandomStream& random) {
-    FlowTable table = random_table(random, 40, 60);
-    for (FlowEntry& flow : table.flows) {
-      flow.bytes = 0.25;
-      flow.priority = 0;
-      flow.cap = infinite;
-    }
-    // Flows that nothing limits run in no table of a job.
-    const LinkIndex all = table.add_link(25e9 * static_cast<double>(table.flows.size()));
-    std::vector<FlowEntry> flows;
-    flows.swap(table.flows);
-    std::vector<FlowUse> uses;
-    uses.swap(table.uses);
-    for (const FlowEntry& flow : flows) {
-      std::vector<FlowUse> with(uses.begin() + flow.first_use,
-                                uses.begin() + flow.first_use + flow.uses);
-      with.push_back({all, 1});
-      table.add_flow({.bytes = flow.bytes}, with);
-    }
+    const FlowTable table = alike_table(random);
     const double bytes = 1 + 1e8 * random.uniform();
     ++asked;
     const auto end = last_end(table, bytes);
@@ -72,6 +73,29 @@ TEST_CASE("law: the last end is that of a run, to the picosecond") {
     RC_ASSERT(*end == last_of_run(table, bytes));
   }));
   CHECK(2 * told > asked);
+}
+
+TEST_CASE("law: all ends of flows of one size follow from one solve, to the picosecond") {
+  std::size_t told = 0, asked = 0;
+  CHECK(holds([&](RandomStream& random) {
+    FlowTable table = alike_table(random);
+    if (random.below(2) == 0) tie_links(table, 1e9 * (1 + random.uniform()));
+    const double bytes = 1 + 1e8 * random.uniform();
+    ++asked;
+    const FlowEnds all = ends_together(table, bytes);
+    if (all.ends.empty()) return;
+    ++told;
+    FlowClock clock(table);
+    for (FlowIndex f = 0; f < table.flows.size(); ++f)
+      clock.start(f, table.flows[f].bytes * bytes, {});
+    while (const auto end = clock.next()) RC_ASSERT(all.ends[end->flow] == end->time);
+    for (FlowIndex f = 0; f < table.flows.size(); ++f)
+      RC_ASSERT(all.rates[f] == clock.most_rate(f));
+  }));
+  CHECK(2 * told > asked);
+  FlowTable uneven = two_links(1e9, 10e9);
+  uneven.flows[0].bytes = 2;
+  CHECK(ends_together(uneven, 1e6).ends.empty());
 }
 
 }  // namespace orrery

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows what links between switches do to collectives of jobs on hosts anywhere in a cluster.
+#include <array>
 #include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <string>
 
 #include "sim/engine/network/flow_network.h"
 #include "sim/engine/network/loaded_transfer.h"
@@ -95,6 +99,59 @@ TEST_CASE("streams of a large scattered job meet on a part of it with leaves and
   CHECK(part_of_whole(4) == Approx(2.0 / 3).epsilon(0.15));
   // A half of two pods, about a third of what crosses there; one pod whole would cross nothing.
   CHECK(part_of_whole(8) == Approx(1.0 / 3).epsilon(0.3));
+}
+
+TEST_CASE("flows that were laid out by themselves lie among others as if they were added there") {
+  const Cluster cluster = load_cluster("h100-roce", 1024);
+  const JobGround job{.ranks = 64,
+                      .ranks_per_domain = 8,
+                      .domain = 8,
+                      .domain_at = {1, 2, 5, 17, 40, 41, 90, 127},
+                      .cluster = 1024};
+  const auto collective = [](CollectiveKind kind, std::int64_t domains) {
+    return Collective{
+        .kind = kind,
+        .group = {.size = domains * 8, .per_domain = 8, .domains = domains, .span = 64},
+        .bytes = Bytes(1e9)};
+  };
+  FlowGround added(cluster.fabric, job, {}, {}), laid(cluster.fabric, job, {}, {});
+  for (const Collective& c :
+       {collective(CollectiveKind::all_to_all, 4), collective(CollectiveKind::all_gather, 8),
+        collective(CollectiveKind::all_to_all, 2)}) {
+    const CollectiveTime alone = collective_time(c, cluster.fabric, cluster.collective_costs);
+    FlowGround single(cluster.fabric, job, {}, {});
+    const FlowRange of_single = single.add(c, alone);
+    const FlowRange a = added.add(c, alone), b = laid.add_laid(single, of_single);
+    CHECK(a.first == b.first);
+    CHECK(a.last == b.last);
+    CHECK(a.crosses == b.crosses);
+  }
+  const FlowTable &a = added.table(), &b = laid.table();
+  REQUIRE(a.flows.size() == b.flows.size());
+  REQUIRE(a.uses.size() == b.uses.size());
+  REQUIRE(a.links.size() == b.links.size());
+  for (FlowIndex f = 0; f < a.flows.size(); ++f) {
+    CHECK(a.flows[f].colour == b.flows[f].colour);
+    CHECK(a.flows[f].bytes == b.flows[f].bytes);
+    CHECK(added.home(f) == laid.home(f));
+    // Links have other numbers: ports and engines come first.
+    std::map<std::string, double> of_a, of_b;
+    for (const FlowUse& use : a.uses_of(a.flows[f])) of_a[added.describe(use.link)] += use.weight;
+    for (const FlowUse& use : b.uses_of(b.flows[f])) of_b[laid.describe(use.link)] += use.weight;
+    CHECK(of_a == of_b);
+    std::array<double, 5> by_tier{};  // engines are none
+    for (const FlowUse& use : a.uses_of(a.flows[f]))
+      if (const int tier = added.tier(use.link); tier > 0)
+        by_tier[static_cast<std::size_t>(tier)] += use.weight;
+    CHECK(by_tier[1] == 2);  // all queue pairs, out of a NIC and into one
+    CHECK((by_tier[2] == 0 || by_tier[2] == 2));
+  }
+  std::map<std::string, std::multiset<double>> links_a, links_b;
+  for (LinkIndex l = 0; l < a.links.size(); ++l) {
+    links_a[added.describe(l)].insert(a.links[l].capacity);
+    links_b[laid.describe(l)].insert(b.links[l].capacity);
+  }
+  CHECK(links_a == links_b);
 }
 
 }  // namespace orrery

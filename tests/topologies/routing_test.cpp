@@ -169,6 +169,30 @@ TEST_CASE("a route names links that exist, each once, none that has failed", "[r
   }));
 }
 
+TEST_CASE("a hashed route is what its queue pairs take together", "[routing][law]") {
+  CHECK(rc::check([] {
+    Case c = random_case(*rc::gen::arbitrary<bool>());
+    c.options.routing = Routing::ecmp;
+    c.options.paths_per_flow = *rc::gen::inRange<std::int64_t>(1, 20);
+    const std::optional<Router> router = build(c, false);
+    RC_PRE(router.has_value());
+    const auto [a, b] = random_pair(c.fabric, c.accelerators);
+    Pairs pairs;
+    router->route_pairs(a, b, 7, pairs);
+    std::map<std::int64_t, double> shares;
+    for (const NumberedLink& pair : pairs) {
+      RC_ASSERT(pair.number == router->number(pair.route.link));
+      shares[pair.number] += pair.route.share;
+    }
+    Links whole = route(*router, a, b, 7);
+    std::erase_if(whole, [](const RouteLink& l) {
+      return l.link.kind == LinkKind::site_out || l.link.kind == LinkKind::site_in;
+    });
+    RC_ASSERT(shares.size() == whole.size());
+    for (const RouteLink& l : whole) RC_ASSERT(shares.at(router->number(l.link)) == l.share);
+  }));
+}
+
 TEST_CASE("accelerators use the leaves that the shape counts", "[routing][law]") {
   CHECK(rc::check([] {
     const Case c = random_case(false);

@@ -11,16 +11,6 @@
 namespace orrery {
 namespace {
 
-// Queue pairs that meet on a link add up there.
-void add(std::vector<RouteLink>& out, std::size_t begin, const LinkName& link, double share) {
-  for (std::size_t i = begin; i < out.size(); ++i)
-    if (out[i].link == link) {
-      out[i].share += share;
-      return;
-    }
-  out.push_back({.link = link, .share = share});
-}
-
 // Switches hash on their own: tells their numbers apart.
 std::uint64_t mixed_switch(std::uint64_t tier, std::int64_t group, std::int64_t lower) {
   return mix_bits(
@@ -189,8 +179,11 @@ void Router::hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t
                .parallel = hops.leaf_down});
 }
 
-void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink>& out) const {
-  const std::size_t begin = out.size();
+void Router::route_pairs(std::int64_t from, std::int64_t to, std::uint64_t label,
+                         Pairs& out) const {
+  CHECK_THAT(options_.routing == Routing::ecmp, "only hashed flows have queue pairs");
+  const Path p = path(from, to);
+  const std::uint64_t flow = flow_hash(options_.seed, from, to, label);
   const std::int64_t all = std::ssize(planes_);
   std::int64_t planes = all;
   const bool whole = faults_.empty();
@@ -204,11 +197,12 @@ void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink
   }
   // Software opens a queue pair on every port before a second on one; only switches hash. The
   // first port differs from flow to flow.
-  const std::int64_t pairs = std::max(options_.paths_per_flow, planes * nics_);
+  const std::int64_t ports = planes * nics_;
+  const std::int64_t pairs = std::max(options_.paths_per_flow, ports);
   const double share = exact_share(1 / static_cast<double>(pairs));
-  const std::int64_t start = hash_choice(hash_with(flow, ~std::uint64_t{0}), planes * nics_);
+  const std::int64_t start = hash_choice(hash_with(flow, ~std::uint64_t{0}), ports);
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    const std::int64_t port = (start + pair) % (planes * nics_);
+    const std::int64_t port = (start + pair) % ports;
     std::int64_t k = port / nics_;
     if (planes < all) {
       std::int64_t left = k;
@@ -216,18 +210,23 @@ void Router::hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink
         if (usable(k) && left-- == 0) break;
     }
     const PlaneClass& plane = planes_[static_cast<std::size_t>(k)];
+    // All queue pairs of a port share its links; the first one speaks for them.
+    const double on_port =
+        pair < ports ? share * static_cast<double>((pairs - pair + ports - 1) / ports) : 0;
     LinkName nic{.kind = LinkKind::nic_out,
                  .plane = static_cast<std::uint16_t>(plane.first),
                  .group = p.a.nic,
                  .parallel = static_cast<std::int32_t>(port % nics_)};
-    add(out, begin, nic, share);
+    if (on_port > 0) out.push_back({number(nic), {.link = nic, .share = on_port}});
     const std::uint64_t hash = hash_with(hash_with(flow, static_cast<std::uint64_t>(pair)),
                                          static_cast<std::uint64_t>(plane.first));
     if (p.tier > 1)
-      hash_switches(p, plane, hash, [&](const LinkName& link) { add(out, begin, link, share); });
+      hash_switches(p, plane, hash, [&](const LinkName& link) {
+        out.push_back({counts_.nics + trunk(link), {.link = link, .share = share}});
+      });
     nic.kind = LinkKind::nic_in;
     nic.group = p.b.nic;
-    add(out, begin, nic, share);
+    if (on_port > 0) out.push_back({number(nic), {.link = nic, .share = on_port}});
   }
 }
 

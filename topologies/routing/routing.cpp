@@ -33,6 +33,20 @@ std::span<const Class> part(const std::vector<Class>& all, const Range& range) {
 
 constexpr double count(std::int64_t n) { return static_cast<double>(n); }
 
+// Queue pairs that meet on a link add up there.
+void add_up(Pairs& pairs, std::vector<RouteLink>& out) {
+  for (auto pair = pairs.begin(); pair != pairs.end(); ++pair) {
+    const auto first = std::find_if(pairs.begin(), pair, [&](const NumberedLink& other) {
+      return other.number == pair->number;
+    });
+    if (first != pair) first->route.share += pair->route.share;
+  }
+  for (auto pair = pairs.begin(); pair != pairs.end(); ++pair)
+    if (std::none_of(pairs.begin(), pair,
+                     [&](const NumberedLink& other) { return other.number == pair->number; }))
+      out.push_back(pair->route);
+}
+
 }  // namespace
 
 double exact_share(double share) {
@@ -283,7 +297,9 @@ void Router::route(std::int64_t from, std::int64_t to, std::uint64_t label,
   CHECK_THAT(from / domain_ != to / domain_, "a flow inside a domain crosses no NIC");
   const Path p = path(from, to);
   if (options_.routing == Routing::ecmp) {
-    hash_route(p, flow_hash(options_.seed, from, to, label), out);
+    Pairs pairs;
+    route_pairs(from, to, label, pairs);
+    add_up(pairs, out);
   } else {
     double all = 0;
     for (const PlaneClass& plane : planes_)
@@ -300,8 +316,11 @@ void Router::route(std::int64_t from, std::int64_t to, std::uint64_t label,
 }
 
 BundleSize Router::size(const LinkName& link) const {
+  const bool nic = link.kind == LinkKind::nic_out || link.kind == LinkKind::nic_in;
   if (link.kind == LinkKind::site_out || link.kind == LinkKind::site_in)
     return {.capacity = fabric_.sites.bandwidth.get().si() * fabric_.sites.efficiency.get()};
+  if (faults_.empty() && !options_.bundled)
+    return {.capacity = nic ? nic_rate_ : link.tier == 0 ? leaf_rate_ : spine_rate_};
   const auto class_of = [](const auto& classes, std::int32_t name) {
     const auto found = std::partition_point(classes.begin(), classes.end(),
                                             [&](const auto& c) { return c.first < name; });
@@ -309,10 +328,10 @@ BundleSize Router::size(const LinkName& link) const {
     return *found;
   };
   const PlaneClass plane = class_of(std::span(planes_), link.plane);
-  if (link.kind == LinkKind::nic_out || link.kind == LinkKind::nic_in) {
-    const Lanes nic = class_of(std::span(nic_lanes_), link.parallel);
+  if (nic) {
+    const Lanes lanes = class_of(std::span(nic_lanes_), link.parallel);
     const double left = nic_left(end_of(link.group), plane);
-    return {.capacity = nic_rate_ * left, .links = std::int64_t{plane.count} * nic.count};
+    return {.capacity = nic_rate_ * left, .links = std::int64_t{plane.count} * lanes.count};
   }
   const auto in_set =
       static_cast<std::int32_t>((link.tier == 0 ? link.upper : link.lower) % spines_);

@@ -37,6 +37,12 @@ struct RouteLink {
   double share = 1;  // of the flow's bytes on ONE link of the bundle
 };
 
+struct NumberedLink {
+  std::int64_t number = 0;  // Router::number()
+  RouteLink route;
+};
+using Pairs = std::vector<NumberedLink>;
+
 struct BundleSize {
   double capacity = 0;     // B/s of one link, the fabric's efficiency included; 0: failed
   std::int64_t links = 1;  // in the bundle
@@ -92,6 +98,9 @@ class Router {
   // (ecmp). Error when the two are on rails that do not meet (rail_only; one tier).
   void route(std::int64_t from, std::int64_t to, std::uint64_t label,
              std::vector<RouteLink>& out) const;
+  // The links of a hashed flow with their numbers, queue pair by queue pair, without those between
+  // sites: one that several pairs take occurs as often, and its shares add up. ecmp only.
+  void route_pairs(std::int64_t from, std::int64_t to, std::uint64_t label, Pairs& out) const;
   // Links between switches have numbers that follow one another, all of a layer together and alike.
   struct Trunks {
     std::int64_t begin = 0, end = 0;  // numbers
@@ -255,7 +264,6 @@ class Router {
   template <class Put>
   void hash_switches(const Path& p, const PlaneClass& plane, std::uint64_t hash,
                      const Put& put) const;
-  void hash_route(const Path& p, std::uint64_t flow, std::vector<RouteLink>& out) const;
   std::int32_t core_name(const CoreClass& core, const End& other) const {
     return dragonfly_ ? static_cast<std::int32_t>(other.pod) : core.first;
   }

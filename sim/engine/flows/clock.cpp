@@ -72,7 +72,7 @@ void FlowClock::apply(const Event& event) {
 void FlowClock::apply_start(FlowIndex index, double bytes) {
   Flow& flow = flows_[index];
   CHECK_THAT(flow.state != State::running, "a flow starts that runs already");
-  flow = {.bytes = bytes, .settled = now_, .state = State::running};
+  flow = {.bytes = bytes, .most = flow.most, .settled = now_, .state = State::running};
   if (bytes == 0) {
     flow.state = State::ended;
     ready_.push_back(index);
@@ -106,6 +106,7 @@ void FlowClock::solve() {
     Flow& flow = flows_[index];
     settle(flow);
     flow.rate = solver_.rate(index);
+    flow.most = std::max(flow.most, flow.rate);
     queue_.cancel(flow.end);
     flow.end = {};
     if (flow.rate > 0 && std::isfinite(flow.bytes)) schedule_end(index);

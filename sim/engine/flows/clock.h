@@ -49,6 +49,9 @@ class FlowClock {
   Ticks now() const { return now_; }
   // By one flow of the entry since its last start, up to now().
   double bytes_moved(FlowIndex flow) const;
+  bool idle() const { return finite_running_ == 0 && next_ready_ == ready_.size(); }
+  // The greatest rate that it had so far, with the last solve.
+  double most_rate(FlowIndex flow) const { return flows_[flow].most; }
   // The rest of what it was started with.
   double bytes_left(FlowIndex flow) const { return flows_[flow].bytes - bytes_moved(flow); }
   // Rates of the last solve: those of instants before now(), until next_until(now()) or next().
@@ -59,7 +62,7 @@ class FlowClock {
   enum class State : std::uint8_t { never_started, running, ended };
   struct Flow {
     double bytes = 0, moved = 0;  // moved: up to `settled`
-    double rate = 0;              // since `settled`
+    double rate = 0, most = 0;    // since `settled`; ever
     Ticks settled;
     EventHandle end;
     State state = State::never_started;

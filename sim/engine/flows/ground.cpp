@@ -17,6 +17,7 @@ namespace {
 
 constexpr LinkIndex no_link = UINT32_MAX;
 constexpr int engine_tier = -1;
+constexpr std::int64_t no_wire = -1;
 
 RoutingOptions routing_options(const Fabric& fabric, const Conditions& conditions,
                                const FlowOptions& flow) {
@@ -126,17 +127,24 @@ double FlowGround::sharing_ranks(const LinkName& name, const Position& p) const 
   return 1;
 }
 
-LinkIndex FlowGround::link_of(const LinkName& name) {
+LinkIndex FlowGround::link_of(std::int64_t number, const LinkName& name) {
   const auto fresh = static_cast<LinkIndex>(table_.links.size());
-  const auto [index, added] = by_number_.find_or_add(router_.number(name), fresh);
+  const auto [index, added] = by_number_.find_or_add(number, fresh);
   if (!added) return index;
   const BundleSize size = router_.size(name);
   table_.add_link(size.capacity, static_cast<double>(size.links));
   const bool nic = name.kind == LinkKind::nic_out || name.kind == LinkKind::nic_in;
   const bool site = name.kind == LinkKind::site_out || name.kind == LinkKind::site_in;
-  tiers_.push_back(nic ? 1 : site ? 4 : 2 + std::min<int>(name.tier, 1));
+  return name_link(index, nic ? 1 : site ? 4 : 2 + std::min<int>(name.tier, 1), name, number);
+}
+
+// Of a link that was just added.
+LinkIndex FlowGround::name_link(LinkIndex link, int tier, const LinkName& name,
+                                std::int64_t number) {
+  tiers_.push_back(tier);
   names_.push_back(name);
-  return index;
+  numbers_.push_back(number);
+  return link;
 }
 
 LinkIndex FlowGround::port_of(std::int64_t domain, std::size_t position) {
@@ -148,9 +156,7 @@ LinkIndex FlowGround::port_of(std::int64_t domain, std::size_t position) {
   for (const ScaleUpFault& f : conditions_.scale_up_faults)
     if (f.gpu == accelerator(domain, p.first)) rate *= f.remaining;
   ports_[slot] = table_.add_link(rate, p.ranks);
-  tiers_.push_back(0);
-  names_.push_back({.group = accelerator(domain, p.first)});
-  return ports_[slot];
+  return name_link(ports_[slot], 0, {.group = accelerator(domain, p.first)}, no_wire);
 }
 
 void FlowGround::begin_collective() {
@@ -162,31 +168,50 @@ LinkIndex FlowGround::engine_of(std::int64_t domain, std::size_t position, doubl
   const std::size_t slot = static_cast<std::size_t>(domain) * positions_.size() + position;
   if (engines_.size() <= slot) engines_.resize(slot + 1, no_link);
   if (engines_[slot] != no_link) return engines_[slot];
-  engines_[slot] = table_.add_link(rate, positions_[position].ranks);
-  tiers_.push_back(engine_tier);
-  names_.push_back({.group = accelerator(domain, positions_[position].first)});
-  return engines_[slot];
+  const Position& p = positions_[position];
+  engines_[slot] = table_.add_link(rate, p.ranks);
+  return name_link(engines_[slot], engine_tier, {.group = accelerator(domain, p.first)}, no_wire);
+}
+
+// Queue pairs that meet on a link add up there.
+void FlowGround::add_route(std::int64_t from, std::int64_t to, std::uint64_t label,
+                           const Position& p) {
+  uses_.clear();
+  if (!hashed() || fabric_.sites.accelerators > 0) {
+    route_.clear();
+    router_.route(from, to, label, route_);
+    for (const RouteLink& r : route_)
+      uses_.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
+    return;
+  }
+  pairs_.clear();
+  router_.route_pairs(from, to, label, pairs_);
+  for (const auto& [number, r] : pairs_) {
+    const LinkIndex link = link_of(number, r.link);
+    const double weight = r.share * sharing_ranks(r.link, p);
+    if (use_of_.size() <= link) use_of_.resize(table_.links.size() + 1, 0);
+    std::uint32_t& use = use_of_[link];
+    if (use < uses_.size() && uses_[use].link == link) {
+      uses_[use].weight += weight;
+      continue;
+    }
+    use = static_cast<std::uint32_t>(uses_.size());
+    uses_.push_back({.link = link, .weight = weight});
+  }
 }
 
 void FlowGround::add_edges(const std::vector<DomainEdge>& edges, double engine_rate,
                            double port_share) {
-  std::vector<RouteLink> route;
-  std::vector<FlowUse> uses;
   const double port = exact_share(port_share);
   std::uint64_t label = 0;
   for (const DomainEdge& e : edges) {
-    const std::int64_t from = e.from, to = e.to;
     for (std::size_t i = 0; i < positions_.size(); ++i) {
       const Position& p = positions_[i];
-      route.clear();
-      uses.clear();
-      router_.route(accelerator(from, p.first), accelerator(to, p.first), label++, route);
-      for (const RouteLink& r : route)
-        uses.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
-      uses.push_back({.link = engine_of(from, i, engine_rate), .weight = 1});
-      if (port > 0) uses.push_back({.link = port_of(from, i), .weight = port});
-      table_.add_flow({.bytes = e.share, .colour = colour_, .count = p.ranks}, uses);
-      homes_.push_back(from);
+      add_route(accelerator(e.from, p.first), accelerator(e.to, p.first), label++, p);
+      uses_.push_back({.link = engine_of(e.from, i, engine_rate), .weight = 1});
+      if (port > 0) uses_.push_back({.link = port_of(e.from, i), .weight = port});
+      table_.add_flow({.bytes = e.share, .colour = colour_, .count = p.ranks}, uses_);
+      homes_.push_back(e.from);
     }
   }
 }
@@ -259,6 +284,35 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
   const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
   for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
   return range;
+}
+
+FlowRange FlowGround::add_laid(const FlowGround& laid, FlowRange range) {
+  begin_collective();
+  std::vector<LinkIndex> here(laid.table_.links.size(), no_link);
+  const std::size_t positions = positions_.size();
+  for (std::size_t slot = 0; slot < laid.ports_.size(); ++slot)
+    if (laid.ports_[slot] != no_link)
+      here[laid.ports_[slot]] =
+          port_of(static_cast<std::int64_t>(slot / positions), slot % positions);
+  for (std::size_t slot = 0; slot < laid.engines_.size(); ++slot)
+    if (const LinkIndex engine = laid.engines_[slot]; engine != no_link)
+      here[engine] = engine_of(static_cast<std::int64_t>(slot / positions), slot % positions,
+                               laid.table_.links[engine].capacity);
+  for (LinkIndex l = 0; l < here.size(); ++l)
+    if (laid.numbers_[l] != no_wire) here[l] = link_of(laid.numbers_[l], laid.names_[l]);
+  const auto first = static_cast<FlowIndex>(table_.flows.size());
+  for (FlowIndex f = range.first; f < range.last; ++f) {
+    const std::span<const FlowUse> uses = laid.table_.uses_of(laid.table_.flows[f]);
+    uses_.assign(uses.begin(), uses.end());
+    for (FlowUse& use : uses_) use.link = here[use.link];
+    FlowEntry flow = laid.table_.flows[f];
+    flow.colour = colour_;
+    table_.add_flow(flow, uses_);
+    homes_.push_back(laid.homes_[f]);
+  }
+  return {.first = first,
+          .last = static_cast<FlowIndex>(table_.flows.size()),
+          .crosses = range.crosses};
 }
 
 bool FlowGround::retune(const CollectiveTime& alone, FlowRange& range) {

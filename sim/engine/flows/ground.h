@@ -70,6 +70,8 @@ class FlowGround {
   // `alone` is collective_time() of it. Each call adds entries; flows of different calls have
   // different colours.
   FlowRange add(const Collective& collective, const CollectiveTime& alone);
+  // The same of the one collective that lies on another ground of this job and network.
+  FlowRange add_laid(const FlowGround& laid, FlowRange range);
   FlowRange add_background(const BackgroundTraffic& traffic);
   // Of a ground with one collective and nothing else: makes its flows those that add() would make
   // of the same kind, group and algorithm with other times and bytes. False where the flows
@@ -101,7 +103,11 @@ class FlowGround {
   void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share);
   void add_reduction_tree(const DomainGroup& group, double engine_rate, double port_share);
   void add_inside(double rate);
-  LinkIndex link_of(const LinkName& name);
+  // The links of a flow of one position, in uses_.
+  void add_route(std::int64_t from, std::int64_t to, std::uint64_t label, const Position& p);
+  LinkIndex link_of(std::int64_t number, const LinkName& name);
+  LinkIndex link_of(const LinkName& name) { return link_of(router_.number(name), name); }
+  LinkIndex name_link(LinkIndex link, int tier, const LinkName& name, std::int64_t number);
   LinkIndex port_of(std::int64_t domain, std::size_t position);
   // `domain`: the job's, or while other traffic is added the fabric's.
   std::int64_t accelerator(std::int64_t domain, std::int64_t position) const {
@@ -122,9 +128,15 @@ class FlowGround {
   FlowTable table_;
   std::vector<int> tiers_;
   std::vector<LinkName> names_;
-  NumberMap by_number_;  // the router's
+  std::vector<std::int64_t> numbers_;  // the router's; no_wire: engines and ports
+  NumberMap by_number_;                // the router's
   std::vector<std::int64_t> homes_;
   std::vector<LinkIndex> ports_, engines_;  // [domain * positions + position]
+  // Scratch of add_edges(): a flow's links, and of every link which of the flow's uses it is.
+  std::vector<RouteLink> route_;
+  Pairs pairs_;
+  std::vector<FlowUse> uses_;
+  std::vector<std::uint32_t> use_of_;
   std::uint64_t colour_ = 0;
   bool others_ = false;  // other traffic is being added
 };

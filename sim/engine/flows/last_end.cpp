@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/engine/flows/clock.h"
+#include "sim/engine/flows/solver.h"
 
 namespace orrery {
 namespace {
@@ -55,16 +56,22 @@ double fastest(const FlowTable& table) {
   return most;
 }
 
-}  // namespace
-
-std::optional<Ticks> last_end(const FlowTable& table, double bytes) {
-  if (table.flows.empty()) return std::nullopt;
+// Of every flow, where all have one size and nothing else tells them apart; else 0.
+double one_size(const FlowTable& table, double bytes) {
+  if (table.flows.empty()) return 0;
   const FlowEntry& any = table.flows.front();
   for (const FlowEntry& flow : table.flows)
     if (!same(flow.bytes, any.bytes) || flow.cap < infinite || flow.priority != any.priority)
-      return std::nullopt;
+      return 0;
   const double size = any.bytes * bytes;
-  if (!(size > 0) || !std::isfinite(size)) return std::nullopt;
+  return std::isfinite(size) ? size : 0;
+}
+
+}  // namespace
+
+std::optional<Ticks> last_end(const FlowTable& table, double bytes) {
+  const double size = one_size(table, bytes);
+  if (!(size > 0)) return std::nullopt;
   const Levels levels = levels_of(table);
   if (!(levels.least > 0) || !std::isfinite(levels.least)) return std::nullopt;
   const std::optional<Ticks> end = FlowClock::end_alone(size, levels.least);
@@ -74,6 +81,22 @@ std::optional<Ticks> last_end(const FlowTable& table, double bytes) {
   const double ahead = (levels.next / levels.least - 1) * first_end;
   if (ahead < 4 + rounding * static_cast<double>(end->ps)) return std::nullopt;
   return end;
+}
+
+FlowEnds ends_together(const FlowTable& table, double bytes) {
+  const double size = one_size(table, bytes);
+  if (!(size > 0)) return {};
+  FlowSolver solver(table);
+  for (FlowIndex f = 0; f < table.flows.size(); ++f) solver.start(f);
+  solver.solve();
+  FlowEnds all;
+  for (FlowIndex f = 0; f < table.flows.size(); ++f) {
+    const std::optional<Ticks> end = FlowClock::end_alone(size, solver.rate(f));
+    if (!end) return {};
+    all.ends.push_back(*end);
+    all.rates.push_back(solver.rate(f));
+  }
+  return all;
 }
 
 }  // namespace orrery

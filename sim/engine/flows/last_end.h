@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "sim/base/units/ticks.h"
 #include "sim/engine/flows/flows.h"
@@ -20,5 +21,17 @@ namespace orrery {
 // is not on such a link has at least the next level r' until the first of all flows ends, and so is
 // ahead by then: by more than any rounding, which is asked for.
 std::optional<Ticks> last_end(const FlowTable& table, double bytes);
+
+// The same of all flows: FlowClock's ends, to the picosecond, and the rates that flows keep until
+// then. Empty where only a run can tell: sizes or priorities differ, some never end.
+//
+// Why it is exact. Sizes are equal, so that the fastest flows end first. Whoever goes on is slower:
+// a link fixed it on which it is among the fastest, and none of those that left was on that link.
+// Filling without these is the same up to the levels of those that go on, all of which keep theirs.
+struct FlowEnds {
+  std::vector<Ticks> ends;
+  std::vector<double> rates;
+};
+FlowEnds ends_together(const FlowTable& table, double bytes);
 
 }  // namespace orrery

@@ -13,9 +13,15 @@ namespace orrery {
 namespace {
 // A residual under this share of the capacity is rounding of the levels before it: nothing is left.
 constexpr double rounding_share = 0x1.0p-40;
+// Of a level: far more than sums of weights round by.
+constexpr double margin = 0x1.0p-20;
 
 double weight_of(std::int64_t units) { return static_cast<double>(units) * weight_unit; }
 }  // namespace
+
+double FlowSolver::first_key(const Link& link) {
+  return link.key >= 0 ? link.key : link.residual / weight_of(link.weight);
+}
 
 bool FlowSolver::Link::finite() const { return capacity < infinite; }
 
@@ -24,12 +30,13 @@ FlowSolver::FlowSolver(const FlowTable& table) {
   rate_.assign(flows, 0);
   running_.assign(flows, 0);
   unfixed_.assign(flows, 0);
-  flow_mark_.assign(flows, 0);
-  link_mark_.assign(table.links.size(), 0);
+  marks_.flow.assign(flows, 0);
+  marks_.link.assign(table.links.size(), 0);
   for (const FlowEntry& flow : table.flows) {
     CHECK_THAT(flow.cap >= 0, "a flow's cap is negative or not a number");
     cap_.push_back(flow.cap);
     priority_.push_back(flow.priority);
+    one_priority_ &= flow.priority == priority_.front();
   }
   for (const LinkEntry& link : table.links) {
     CHECK_THAT(link.capacity >= 0, "a link's capacity is negative or not a number");
@@ -75,7 +82,8 @@ void FlowSolver::move_slot(std::uint32_t use, std::uint32_t slot) {
 void FlowSolver::start(FlowIndex flow) {
   CHECK_THAT(!running_[flow], "a flow starts that runs already");
   running_[flow] = 1;
-  touched_flows_.push_back(flow);
+  touched_.from = 0;
+  touched_.flows.push_back(flow);
   for (std::uint32_t u = first_use_[flow]; u < first_use_[flow + 1]; ++u) {
     Link& link = links_[uses_[u].link];
     move_slot(u, link.first + link.active++);
@@ -85,11 +93,12 @@ void FlowSolver::start(FlowIndex flow) {
 void FlowSolver::stop(FlowIndex flow) {
   CHECK_THAT(running_[flow], "a flow stops that does not run");
   running_[flow] = 0;
+  touched_.from = one_priority_ ? std::min(touched_.from, rate_[flow]) : 0;
   rate_[flow] = 0;
   for (std::uint32_t u = first_use_[flow]; u < first_use_[flow + 1]; ++u) {
     Link& link = links_[uses_[u].link];
     move_slot(u, link.first + --link.active);
-    touched_links_.push_back(uses_[u].link);
+    touched_.links.push_back(uses_[u].link);
   }
 }
 
@@ -99,46 +108,76 @@ void FlowSolver::set_capacity(LinkIndex link, double bytes_per_second) {
   if (std::bit_cast<std::uint64_t>(l.capacity) == std::bit_cast<std::uint64_t>(bytes_per_second))
     return;
   l.capacity = bytes_per_second;
+  touched_.from = 0;
   // Each of its flows is a seed: they need not hang together when it limits nothing any more.
   for (std::uint32_t s = l.first; s < l.first + l.active; ++s)
-    touched_flows_.push_back(slots_[s].flow);
+    touched_.flows.push_back(slots_[s].flow);
 }
 
 void FlowSolver::reach_flow(FlowIndex flow) {
-  if (flow_mark_[flow] == epoch_ || !running_[flow]) return;
-  flow_mark_[flow] = epoch_;
+  if (marks_.flow[flow] == marks_.epoch || !running_[flow] || rate_[flow] < touched_.from) return;
+  marks_.flow[flow] = marks_.epoch;
   component_.push_back(flow);
   for (const Use& use : uses_of(flow)) {
-    if (link_mark_[use.link] == epoch_ || !links_[use.link].finite()) continue;
-    link_mark_[use.link] = epoch_;
+    if (marks_.link[use.link] == marks_.epoch || !links_[use.link].finite()) continue;
+    marks_.link[use.link] = marks_.epoch;
     stack_.push_back(use.link);
   }
 }
 
 // Walks from what changed over running flows and finite links.
 void FlowSolver::collect_component() {
-  if (++epoch_ == 0) {
-    std::fill(flow_mark_.begin(), flow_mark_.end(), 0);
-    std::fill(link_mark_.begin(), link_mark_.end(), 0);
-    epoch_ = 1;
+  if (++marks_.epoch == 0) {
+    std::fill(marks_.flow.begin(), marks_.flow.end(), 0);
+    std::fill(marks_.link.begin(), marks_.link.end(), 0);
+    marks_.epoch = 1;
   }
   component_.clear();
   stack_.clear();
-  for (const FlowIndex flow : touched_flows_) reach_flow(flow);
-  for (const LinkIndex link : touched_links_) {
-    if (link_mark_[link] == epoch_ || !links_[link].finite()) continue;
-    link_mark_[link] = epoch_;
+  touched_.from -= touched_.from * margin;
+  for (const FlowIndex flow : touched_.flows) reach_flow(flow);
+  for (const LinkIndex link : touched_.links) {
+    if (marks_.link[link] == marks_.epoch || !links_[link].finite()) continue;
+    marks_.link[link] = marks_.epoch;
     stack_.push_back(link);
   }
-  touched_flows_.clear();
-  touched_links_.clear();
+  touched_.flows.clear();
+  touched_.links.clear();
   while (!stack_.empty()) {
     Link& link = links_[stack_.back()];
     stack_.pop_back();
-    link.residual = link.capacity;
+    keep_slower(link);
     for (std::uint32_t s = link.first; s < link.first + link.active; ++s)
       reach_flow(slots_[s].flow);
   }
+  touched_.from = infinite;
+}
+
+// Brings a link to where the filling reaches touched_.from: slower flows were fixed, level by
+// level, and its key was looked at whenever it came up.
+void FlowSolver::keep_slower(Link& link) {
+  link.residual = link.capacity;
+  link.key = -1;
+  if (touched_.from == 0) return;
+  slower_.clear();
+  std::int64_t units = 0;
+  for (std::uint32_t s = link.first; s < link.first + link.active; ++s) {
+    const double rate = rate_[slots_[s].flow];
+    const std::int64_t own = uses_[slots_[s].use].units;
+    units += own;
+    if (rate < touched_.from) slower_.emplace_back(rate, own);
+  }
+  std::sort(slower_.begin(), slower_.end());
+  double key = link.residual / weight_of(units);
+  for (std::size_t i = 0; i < slower_.size();) {
+    const double level = slower_[i].first;
+    if (key <= level) key = std::max(key, link.residual / weight_of(units));
+    std::int64_t fixed = 0;
+    for (; i < slower_.size() && slower_[i].first == level; ++i) fixed += slower_[i].second;
+    link.residual -= level * weight_of(fixed);
+    units -= fixed;
+  }
+  link.key = key;
 }
 
 std::span<const FlowIndex> FlowSolver::solve() {
@@ -192,8 +231,7 @@ void FlowSolver::fill(std::span<const FlowIndex> flows) {
       link.weight += use.units;
     }
   }
-  for (const LinkIndex l : filled_)
-    heap_.push_back({links_[l].residual / weight_of(links_[l].weight), l, false});
+  for (const LinkIndex l : filled_) heap_.push_back({first_key(links_[l]), l, false});
   std::make_heap(heap_.begin(), heap_.end(), later);
   while (left_ > 0) {
     CHECK_THAT(!heap_.empty(), "a flow has neither a finite link nor a cap");

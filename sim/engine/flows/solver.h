@@ -15,7 +15,9 @@ namespace orrery {
 // saturated link (or its cap) on which its rate is greatest (law 4), and no link passes its
 // capacity (law 3). Lower priorities get what higher ones leave. Residuals are capacity minus level
 // times exact weight, level by level, so that folded and unfolded tables give the same bits (law
-// 5). Flows join and leave; solve() touches only the connected components that changed. Rates are a
+// 5). Flows join and leave; solve() touches only the connected components that changed, and where
+// flows only left, of one priority, those at least as fast: a filling without them is the same up
+// to their level, on every link of theirs too, which it had not saturated below. Rates are a
 // function of which flows run and of the capacities, to the bit, whatever happened before.
 //
 // A link of capacity 0 gives its flows rate 0, one of infinite capacity limits and joins nothing; a
@@ -39,14 +41,15 @@ class FlowSolver {
   double rate(FlowIndex flow) const { return rate_[flow]; }  // B/s of one flow of the entry
   double load(LinkIndex link) const;                         // B/s on one link of the entry
   double capacity(LinkIndex link) const { return links_[link].capacity; }
-  // Flows that the last solve() looked at: those of the components that changed.
+  // Flows that the last solve() looked at: those of the components that changed that may change.
   std::size_t solved_flows() const { return component_.size(); }
 
  private:
   struct Link {
     double capacity = 0, residual = 0;
-    std::int64_t weight = 0;              // units of flows that are still to be fixed
-    std::int64_t fixed = 0;               // units of flows that this level fixes
+    std::int64_t weight = 0;  // units of flows that are still to be fixed
+    std::int64_t fixed = 0;   // units of flows that this level fixes
+    double key = -1;          // the heap's, when the filling reaches `from`; -1: it starts anew
     std::uint32_t first = 0, active = 0;  // slots of the running flows' uses
     bool finite() const;
   };
@@ -71,6 +74,8 @@ class FlowSolver {
   void move_slot(std::uint32_t use, std::uint32_t slot);
   void reach_flow(FlowIndex flow);
   void collect_component();
+  void keep_slower(Link& link);
+  static double first_key(const Link& link);
   void fill(std::span<const FlowIndex> flows);  // flows of one priority
   void gather_level();
   void fix(FlowIndex flow);
@@ -89,14 +94,23 @@ class FlowSolver {
   std::vector<std::uint8_t> running_, unfixed_;
 
   // What changed since the last solve().
-  std::vector<LinkIndex> touched_links_;
-  std::vector<FlowIndex> touched_flows_;
-  // Scratch of solve(): marks are equal to epoch_ when set.
-  std::uint32_t epoch_ = 0;
-  std::vector<std::uint32_t> flow_mark_, link_mark_;
+  struct Touched {
+    std::vector<LinkIndex> links;
+    std::vector<FlowIndex> flows;
+    double from = infinite;  // flows that are slower keep their rates
+  };
+  Touched touched_;
+  bool one_priority_ = true;
+  // Scratch of solve().
+  struct Marks {
+    std::uint32_t epoch = 0;  // marks are equal to it when set
+    std::vector<std::uint32_t> flow, link;
+  };
+  Marks marks_;
   std::vector<LinkIndex> stack_, filled_, saturated_, affected_;
   std::vector<FlowIndex> component_, changed_, capped_;
-  std::vector<std::uint64_t> bits_;  // of changed flows
+  std::vector<std::pair<double, std::int64_t>> slower_;  // rates and units of flows on a link
+  std::vector<std::uint64_t> bits_;                      // of changed flows
   std::vector<Limit> heap_;
   double level_ = 0;
   std::size_t left_ = 0;  // flows that are still to be fixed

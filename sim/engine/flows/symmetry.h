@@ -35,6 +35,13 @@ struct Folded {
   std::vector<LinkIndex> link_class;      // of every link
   std::vector<FlowIndex> representative;  // of every flow class, in the original: the first
   int rounds = 0;                         // of refinement, the last of which split nothing
+  // What classes have, for every flow.
+  std::vector<double> of_flows(const std::vector<double>& of_classes) const {
+    std::vector<double> all;
+    all.reserve(flow_class.size());
+    for (const FlowIndex c : flow_class) all.push_back(of_classes[c]);
+    return all;
+  }
 };
 // Classes are numbered by their first members. A class's uses come in ascending order of link.
 // Aborts when a weight is no multiple of 2^-30, or sums of weights pass 2^22.

@@ -64,11 +64,15 @@ std::vector<Seconds> run(std::vector<Walk> walks, FlowNetwork& network) {
 TwoStreams run_streams(std::span<const StreamItem> main, std::span<const StreamItem> side,
                        FlowNetwork& network) {
   if (const TwoStreams* known = network.known(main, side)) return *known;
-  const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
-  TwoStreams streams{.main = both[0],
-                     .side = both[1],
-                     .main_alone = run({{.items = main}}, network)[0],
-                     .side_alone = run({{.items = side}}, network)[0]};
+  TwoStreams streams;
+  network.guess_limits();
+  do {
+    const std::vector<Seconds> both = run({{.items = main}, {.items = side}}, network);
+    streams = {.main = both[0],
+               .side = both[1],
+               .main_alone = run({{.items = main}}, network)[0],
+               .side_alone = run({{.items = side}}, network)[0]};
+  } while (network.missed_limits());
   // A collective here ends when its slowest group has. Where one group's links are broken, busy or
   // longer, the others' streams drift apart by its delay, meet less and would seem to gain by it.
   if (FlowNetwork* better = network.better()) {

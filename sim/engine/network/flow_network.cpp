@@ -4,94 +4,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <span>
 
-#include "sim/base/errors/check.h"
 #include "sim/engine/flows/last_end.h"
-#include "sim/engine/flows/short_job.h"
+#include "sim/engine/network/flow_classes.h"
 #include "sim/engine/network/flow_memory.h"
-#include "sim/engine/network/loaded_transfer.h"
+#include "sim/engine/network/shared_part.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t nobody = SIZE_MAX;
 
-Folded unfolded(const FlowTable& table) {
-  Folded f{.table = table};
-  f.flow_class.resize(table.flows.size());
-  std::iota(f.flow_class.begin(), f.flow_class.end(), FlowIndex{0});
-  f.representative = f.flow_class;
-  f.link_class.resize(table.links.size());
-  std::iota(f.link_class.begin(), f.link_class.end(), LinkIndex{0});
-  return f;
-}
-
-// The first flow of every class of a range.
-std::vector<FlowIndex> one_of_each(const Folded& folded, const FlowRange& range) {
-  std::vector<FlowIndex> flows;
-  std::vector<char> seen(folded.table.flows.size(), 0);
-  for (FlowIndex f = range.first; f < range.last; ++f) {
-    if (seen[folded.flow_class[f]]) continue;
-    seen[folded.flow_class[f]] = 1;
-    flows.push_back(f);
-  }
-  return flows;
-}
-
-// Bytes that the shares of a collective's flows refer to.
-double rank_bytes(const FlowRange& range, const CollectiveTime& alone) {
-  return (range.crosses ? alone.scale_out_bytes : alone.scale_up_bytes).si();
-}
-
-Ticks latency(const CollectiveTime& alone) {
-  return to_ticks(std::max(Seconds(0), alone.time - alone.transfer));
-}
-
-void start_background(const FlowTable& table, FlowClock& clock, Ticks now) {
-  for (FlowIndex f = 0; f < table.flows.size(); ++f)
-    if (std::isinf(table.flows[f].bytes)) clock.start(f, now);
-}
-
-// Bytes by the highest layer that each flow passes.
-void add_layers(const FlowGround& ground, const FlowRange& range, double bytes, FlowPrice& price) {
-  const FlowTable& table = ground.table();
-  for (FlowIndex f = range.first; f < range.last; ++f) {
-    const FlowEntry& flow = table.flows[f];
-    int layer = 0;
-    for (const FlowUse& use : table.uses_of(flow)) {
-      layer = std::max(layer, ground.tier(use.link));
-      if (ground.tier(use.link) == 0 && range.crosses)
-        price.bytes[0] += flow.bytes * bytes * flow.count * use.weight;
-    }
-    price.bytes[static_cast<std::size_t>(layer)] += flow.bytes * bytes * flow.count;
-  }
-}
-
-// Stages wait for their own flows: those that start in their domains. A domain that several stages
-// share belongs to each of them.
-void add_stages(const FlowGround& ground, const Folded& folded, const FlowRange& range,
-                const std::vector<Ticks>& ends, const CollectiveTime& alone, FlowPrice& price) {
-  const JobGround& job = ground.job();
-  std::vector<Ticks> last(static_cast<std::size_t>(job.stages));
-  const auto stage_of = [&](std::int64_t rank) {
-    return std::min(rank, job.ranks - 1) * job.stages / job.ranks;
-  };
-  for (FlowIndex f = range.first; f < range.last; ++f) {
-    const std::int64_t first = ground.home(f) * job.ranks_per_domain;
-    for (std::int64_t s = stage_of(first); s <= stage_of(first + job.ranks_per_domain - 1); ++s) {
-      Ticks& end = last[static_cast<std::size_t>(s)];
-      end = max(end, ends[folded.flow_class[f]]);
-    }
-  }
-  for (const Ticks end : last) {
-    price.by_stage.push_back(price.time);
-    if (end == Ticks{}) continue;  // none starts here, as with sends of the last stage
-    price.by_stage.back().transfer = to_seconds(end);
-    price.by_stage.back().time = to_seconds(latency(alone) + end);
-  }
-}
+bool crosses(const Collective& collective) { return collective.group.domains > 1; }
 
 // On a better network all stages are as slow as the one with the slowest paths (which one that is
 // only the cluster knows); none is faster than that because something else is broken or busy, or
@@ -104,171 +29,7 @@ void not_below(const CollectiveTime& better, FlowPrice& price) {
   for (CollectiveTime& stage : price.by_stage) raise(stage);
 }
 
-void find_busiest(const FlowGround& ground, const Folded& folded, const FlowRange& range,
-                  double bytes, double seconds, FlowPrice& price) {
-  if (!(seconds > 0)) return;
-  std::vector<double> carried(folded.table.links.size(), 0);
-  for (const FlowIndex f : one_of_each(folded, range)) {
-    const FlowEntry& flow = folded.table.flows[folded.flow_class[f]];
-    for (const FlowUse& use : folded.table.uses_of(flow))
-      carried[use.link] += use.weight * ground.table().flows[f].bytes * bytes;
-  }
-  std::vector<LinkIndex> example(carried.size(), 0);
-  for (LinkIndex l = static_cast<LinkIndex>(folded.link_class.size()); l-- > 0;)
-    example[folded.link_class[l]] = l;
-  std::vector<LinkIndex> order;
-  for (LinkIndex c = 0; c < carried.size(); ++c)
-    if (carried[c] > 0 && ground.tier(example[c]) > 0) order.push_back(c);
-  const auto load = [&](LinkIndex c) {
-    const double capacity = folded.table.links[c].capacity;
-    return capacity > 0 ? carried[c] / capacity / seconds : 0;
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](LinkIndex a, LinkIndex b) { return load(a) > load(b); });
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
-    price.busiest.push_back({.name = ground.describe(example[order[i]]),
-                             .load = load(order[i]),
-                             .links = folded.table.links[order[i]].count});
-}
-
-std::optional<ShortJob> short_job(const Collective& collective, const CollectiveTime& alone,
-                                  const Fabric& fabric, const JobGround& job,
-                                  const Conditions& conditions, const FlowOptions& options) {
-  const bool hashed = fabric.scale_out.routing == Routing::ecmp && !options.spread_hashed;
-  if (!options.folded || !conditions.healthy_network() || hashed) return std::nullopt;
-  return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
-}
-
-// When each class of a collective's flows ends.
-std::vector<Ticks> ends_of(const FlowGround& ground, const Folded& folded, const FlowRange& range,
-                           double bytes) {
-  FlowClock clock(folded.table);
-  start_background(folded.table, clock, {});
-  for (const FlowIndex f : one_of_each(folded, range))
-    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
-  std::vector<Ticks> ends(folded.table.flows.size());
-  while (const auto ended = clock.next()) ends[ended->flow] = ended->time;
-  return ends;
-}
-
-void set_transfer(Ticks end, const CollectiveTime& alone, FlowPrice& price) {
-  price.time.transfer = to_seconds(end);
-  price.time.time = to_seconds(latency(alone) + end);
-}
-
-// Messages between stages are each stage's own, on a healthy network too: hashing favours some.
-bool stages_differ(const Collective& collective, bool is_short, const JobGround& job,
-                   const Conditions& conditions) {
-  const bool between_stages = collective.kind == CollectiveKind::send_receive && !is_short;
-  return (!conditions.healthy_network() || between_stages) && job.stages > 1;
-}
-
-// A collective's flows alone. They are folded where that is worth it: hashed ones never are alike.
-void run_alone(const FlowGround& ground, const FlowRange& range, double bytes,
-               const CollectiveTime& alone, const Collective& collective,
-               const Conditions& conditions, FlowPrice& price) {
-  const bool by_stage = stages_differ(collective, false, ground.job(), conditions);
-  if (!by_stage && conditions.background.empty())
-    if (const auto end = last_end(ground.table(), bytes)) return set_transfer(*end, alone, price);
-  const Folded folded = ground.hashed() ? unfolded(ground.table()) : fold(ground.table());
-  const std::vector<Ticks> ends = ends_of(ground, folded, range, bytes);
-  set_transfer(*std::max_element(ends.begin(), ends.end()), alone, price);
-  if (by_stage) add_stages(ground, folded, range, ends, alone, price);
-}
-
-bool is_large(const JobGround& job) { return job.domains() > most_shared_domains; }
-
-// Some of the domains of a scattered job, about as many as asked for: of the groups of a tier that
-// it is on some that are evenly chosen, at least two, whole; where these are too much, the same
-// share of each, taken likewise. Leaves and pods are as full as in the job as far as they fit.
-class SharedDomains {
- public:
-  SharedDomains(const JobGround& job, const Fabric& fabric) : job_(job), fabric_(fabric) {
-    const auto tiers = fabric.scale_out.tiers.size();
-    take(job.domain_at, static_cast<std::size_t>(most_shared_domains), tiers);
-  }
-  std::vector<std::int64_t> taken;
-
- private:
-  using Domains = std::span<const std::int64_t>;
-  // `tiers`: those whose groups may still divide them.
-  void take(Domains from, std::size_t count, std::size_t tiers) {
-    if (tiers == 0 || from.size() <= count) {
-      const Domains first = from.first(std::min(count, from.size()));
-      taken.insert(taken.end(), first.begin(), first.end());
-      return;
-    }
-    const std::vector<Domains> groups = groups_of(from, fabric_.scale_out.tiers[tiers - 1].reach);
-    const std::size_t all = groups.size();
-    const std::size_t chosen = std::min(all, std::max<std::size_t>(2, all * count / from.size()));
-    const auto nth = [&](std::size_t i) { return groups[(2 * i + 1) * all / (2 * chosen)]; };
-    std::size_t sum = 0;
-    for (std::size_t i = 0; i < chosen; ++i) sum += nth(i).size();
-    for (std::size_t i = 0; i < chosen; ++i) {
-      const std::size_t whole = nth(i).size();
-      take(nth(i), sum <= count ? whole : std::max<std::size_t>(1, whole * count / sum), tiers - 1);
-    }
-  }
-  std::vector<Domains> groups_of(Domains from, std::int64_t reach) const {
-    const auto group = [&](std::int64_t at) { return reach == 0 ? 0 : at * job_.domain / reach; };
-    std::vector<Domains> groups;
-    for (std::size_t begin = 0, end = 1; begin < from.size(); begin = end++) {
-      while (end < from.size() && group(from[end]) == group(from[begin])) ++end;
-      groups.push_back(from.subspan(begin, end - begin));
-    }
-    return groups;
-  }
-
-  const JobGround& job_;
-  const Fabric& fabric_;
-};
-
-JobGround shared_part(JobGround job, const Fabric& fabric) {
-  if (!is_large(job)) return job;
-  if (job.scattered()) job.domain_at = SharedDomains(job, fabric).taken;
-  job.ranks =
-      job.ranks_per_domain * (job.scattered() ? std::ssize(job.domain_at) : most_shared_domains);
-  return job;
-}
-
-// The same neighbours as far as they are in the part, else halfway across it.
-Collective shared_part(Collective c) {
-  GroupShape& g = c.group;
-  g.domain_step = std::min(g.domain_step, most_shared_domains / 2);
-  g.domains = std::min(g.domains, most_shared_domains / std::max<std::int64_t>(1, g.domain_step));
-  return c;
-}
-
 }  // namespace
-
-FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
-                     const CollectiveCosts& costs, const JobGround& job,
-                     const Conditions& conditions, const FlowOptions& options) {
-  const CollectiveTime alone = collective_time(collective, fabric, costs);
-  FlowPrice price{.time = alone};
-  price.undisturbed = alone.time - alone.transfer + loaded_transfer(collective, alone, fabric, job);
-  // Inside a healthy domain nothing is shared that the alpha-beta model does not know.
-  if (collective.group.domains <= 1 && conditions.scale_up_faults.empty()) return price;
-  const auto small = short_job(collective, alone, fabric, job, conditions, options);
-  FlowGround ground = small ? FlowGround(fabric, small->shape, small->job, options)
-                            : FlowGround(fabric, job, conditions, options);
-  const FlowRange range = ground.add(small ? small->collective : collective, alone);
-  if (range.first == range.last) return price;
-  const Folded folded = options.folded ? fold(ground.table()) : unfolded(ground.table());
-  price.flows = ground.table().flows.size();
-  price.classes = folded.table.flows.size();
-  const double bytes = rank_bytes(range, alone);
-  const std::vector<Ticks> ends = ends_of(ground, folded, range, bytes);
-  const Ticks end = *std::max_element(ends.begin(), ends.end());
-  set_transfer(end, alone, price);
-  if (stages_differ(collective, small.has_value(), job, conditions))
-    add_stages(ground, folded, range, ends, alone, price);
-  add_layers(ground, range, bytes, price);
-  if (small)
-    for (std::size_t i = 0; i < price.bytes.size(); ++i) price.bytes[i] *= small->layer_scale[i];
-  find_busiest(ground, folded, range, bytes, to_seconds(end).si(), price);
-  return price;
-}
 
 FlowNetwork::FlowNetwork(const Fabric& fabric, const CollectiveCosts& costs, const JobGround& job,
                          const Conditions& conditions, const FlowOptions& options,
@@ -296,8 +57,36 @@ std::size_t FlowNetwork::instance_for(const Collective& collective, const Collec
         rate(other.alone, other.alone.scale_out_bytes) == rate(alone, alone.scale_out_bytes))
       return i;
   }
-  instances_.push_back({.like = like, .alone = alone, .range = ground_->add(collective, alone)});
+  FlowRange range;
+  if (crosses(collective) && conditions_.background.empty()) {
+    const LaidFlows::Laid& laid = part_flows().of(collective, alone);
+    range = ground_->add_laid(laid.ground, laid.range);
+  } else {
+    range = ground_->add(collective, alone);
+  }
+  instances_.push_back({.like = like, .alone = alone, .range = range});
   return instances_.size() - 1;
+}
+
+// Of the part that start() runs, where it is not the whole job.
+LaidFlows& FlowNetwork::part_flows() {
+  if (!is_large(job_)) return laid_flows();
+  if (!part_.laid)
+    part_.laid = std::make_unique<LaidFlows>(fabric_, ground_->job(), Conditions{}, options_);
+  return *part_.laid;
+}
+
+// After its flows began, where nothing else runs or is to begin; nullopt: only a run can tell.
+std::optional<Ticks> FlowNetwork::end_alone(const Running& running) {
+  const Instance& instance = instances_[running.instance];
+  if (!crosses(instance.like) || !conditions_.background.empty()) return std::nullopt;
+  for (const EndAlone& known : part_.ends)
+    if (known.instance == running.instance && known.bytes == running.bytes) return known.end;
+  const LaidFlows::Laid& laid = part_flows().of(instance.like, instance.alone);
+  part_.ends.push_back({.instance = running.instance,
+                        .bytes = running.bytes,
+                        .end = last_end(laid.ground.table(), running.bytes)});
+  return part_.ends.back().end;
 }
 
 CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
@@ -305,8 +94,9 @@ CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
   const std::size_t instance =
       instance_for(is_large(job_) ? shared_part(collective) : collective, alone);
   instances_[instance].busy = true;
+  counts_.begun = std::max<std::size_t>(counts_.begun, instances_[instance].range.last);
   const CollectiveId id{started_++};
-  begins_.push(time + latency(alone),
+  begins_.push(time + flow_latency(alone),
                {.kind = 0, .a = static_cast<std::int64_t>(running_.size()), .b = 0});
   running_.push_back(
       {.id = id, .instance = instance, .bytes = rank_bytes(instances_[instance].range, alone)});
@@ -315,13 +105,16 @@ CollectiveId FlowNetwork::start(const Collective& collective, Ticks time) {
 
 // New collectives split classes; what runs goes on in the parts with what it has left.
 void FlowNetwork::refold(Ticks now) {
-  if (clock_ && folded_flows_ == ground_->table().flows.size()) return;
-  folded_flows_ = ground_->table().flows.size();
+  if (clock_ && counts_.folded == counts_.begun) return;
+  note_rates();
+  counts_.folded = counts_.begun;
   const std::vector<FlowIndex> old_class = std::move(folded_.flow_class);
   const std::vector<std::size_t> old_owner = std::move(owner_);
   const std::unique_ptr<FlowClock> old_clock = std::move(clock_);
   const FlowTable old_table = std::move(folded_.table);
-  folded_ = options_.folded ? fold(ground_->table()) : unfolded(ground_->table());
+  const FlowTable& table = ground_->table();
+  folded_ = options_.folded ? classes_of(*ground_, guess_ ? guess_->links.of(table) : table)
+                            : unfolded(table);
   clock_ = std::make_unique<FlowClock>(folded_.table);
   owner_.assign(folded_.table.flows.size(), nobody);
   start_background(folded_.table, *clock_, now);
@@ -336,6 +129,33 @@ void FlowNetwork::refold(Ticks now) {
     owner_[c] = owner;
     ++running_[owner].left;
   }
+}
+
+void FlowNetwork::note_rates() {
+  if (!guess_) return;
+  std::vector<double>& most = guess_->most_rates;
+  most.resize(ground_->table().flows.size(), 0);
+  if (!clock_) return;
+  for (FlowIndex f = 0; f < folded_.flow_class.size(); ++f)
+    most[f] = std::max(most[f], clock_->most_rate(folded_.flow_class[f]));
+}
+
+void FlowNetwork::guess_limits() {
+  if (!options_.folded) return;
+  if (!guess_) guess_.emplace();
+  guess_->begun_before = counts_.begun;
+  guess_->most_rates.clear();
+}
+
+// What was laid out stays; it begins as if it had not.
+bool FlowNetwork::missed_limits() {
+  note_rates();
+  const bool missed = guess_ && guess_->links.missed(ground_->table(), guess_->most_rates);
+  if (!missed) return false;
+  guess_->most_rates.clear();
+  clock_.reset();
+  counts_.begun = guess_->begun_before;
+  return true;
 }
 
 void FlowNetwork::begin_flows(std::size_t running, Ticks now) {
@@ -366,7 +186,12 @@ std::optional<Completion> FlowNetwork::next_completion() {
     } else if (waits) {
       begins_.pop(time, event);
       owner = static_cast<std::size_t>(event.a);
-      begin_flows(owner, time);
+      const bool idle = !clock_ || clock_->idle();
+      const auto end_here = idle && begins_.empty() ? end_alone(running_[owner]) : std::nullopt;
+      if (end_here)
+        time += *end_here;
+      else
+        begin_flows(owner, time);
     } else {
       return std::nullopt;
     }
@@ -375,21 +200,6 @@ std::optional<Completion> FlowNetwork::next_completion() {
     now_ = time;
     return Completion{.id = running_[owner].id, .time = time};
   }
-}
-
-// flow_price() without what only reports read.
-FlowPrice FlowNetwork::price_ends(const Collective& collective) {
-  const CollectiveTime alone = collective_time(collective, fabric_, costs_);
-  FlowPrice price{.time = alone};
-  if (collective.group.domains <= 1 && conditions_.scale_up_faults.empty()) return price;
-  if (short_job(collective, alone, fabric_, job_, conditions_, options_))
-    return flow_price(collective, fabric_, costs_, job_, conditions_, options_);
-  const LaidFlows::Laid& laid = laid_flows().of(collective, alone);
-  if (laid.range.first == laid.range.last) return price;
-  const double bytes = rank_bytes(laid.range, alone);
-  run_alone(laid.ground, laid.range, bytes, alone, collective, conditions_, price);
-  add_layers(laid.ground, laid.range, bytes, price);
-  return price;
 }
 
 LaidFlows& FlowNetwork::laid_flows() {
@@ -402,9 +212,10 @@ LaidFlows& FlowNetwork::laid_flows() {
 const FlowPrice& FlowNetwork::details(const Collective& collective) {
   const auto known = memo_.find(collective);
   if (known != memo_.end()) return known->second;
-  FlowPrice price = options_.ends_only
-                        ? price_ends(collective)
-                        : flow_price(collective, fabric_, costs_, job_, conditions_, options_);
+  FlowPrice price =
+      options_.ends_only
+          ? ends_price(collective, fabric_, costs_, job_, conditions_, options_, laid_flows())
+          : flow_price(collective, fabric_, costs_, job_, conditions_, options_);
   if (FlowNetwork* whole = better()) not_below(whole->details(collective).time, price);
   return memo_.emplace(collective, std::move(price)).first->second;
 }
@@ -445,9 +256,11 @@ void FlowNetwork::forget_flows() {
                   options_);
   folded_ = {};
   clock_.reset();
-  folded_flows_ = 0;
+  counts_ = {};
+  guess_.reset();
   instances_.clear();
   running_.clear();
+  part_.ends.clear();
   owner_.clear();
   begins_ = {};
   now_ = {};

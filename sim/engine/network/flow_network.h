@@ -12,7 +12,9 @@
 #include "sim/engine/event_queue.h"
 #include "sim/engine/flows/clock.h"
 #include "sim/engine/flows/ground.h"
+#include "sim/engine/flows/limiting_links.h"
 #include "sim/engine/flows/symmetry.h"
+#include "sim/engine/network/alone_price.h"
 #include "sim/engine/network/flow_price.h"
 #include "sim/engine/network/laid_flows.h"
 #include "sim/engine/network/network.h"
@@ -22,21 +24,12 @@ namespace orrery {
 
 class FlowMemory;
 
-// Folded, a healthy sprayed fabric is first shortened to what does not repeat (short_job.h).
-FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
-                     const CollectiveCosts& costs, const JobGround& job,
-                     const Conditions& conditions, const FlowOptions& options = {});
-
 // Collectives first wait their latency, then their flows share the links max-min fairly with all
 // that runs; a collective ends when its slowest flow has ended. Groups of a kind start together.
 //
 // price() looks at the whole job, with its faults. start() runs collectives beside each other; of a
-// job on more than most_shared_domains domains it runs a healthy part of that many, in which groups
-// keep their rates and steps but have fewer members: what they share are NICs, ports and the links
-// near them, which a longer job only repeats. Of a scattered job the part is about that many
-// domains of pods and leaves that are evenly chosen among all that it is on, as full as these are
-// as far as they fit: links above a pod that has more of the job are less busy than in the job.
-inline constexpr std::int64_t most_shared_domains = 64;
+// large job it runs a healthy part (shared_part.h), in which groups keep their rates and steps but
+// have fewer members.
 class FlowNetwork final : public Network {
  public:
   // Fabric, costs and memory must outlive the network. `memory`: what better() is kept in.
@@ -56,6 +49,10 @@ class FlowNetwork final : public Network {
   const TwoStreams* known(std::span<const StreamItem> main, std::span<const StreamItem> side) const;
   void remember(std::span<const StreamItem> main, std::span<const StreamItem> side,
                 const TwoStreams& streams);
+  // From now on links that are guessed not to limit anybody are left out. Once all has ended,
+  // missed_limits() says whether some might have: then they count, and the same has to start again.
+  void guess_limits();
+  bool missed_limits();
   Ticks now() const { return now_; }  // of the last completion returned
 
   std::size_t flows() const { return ground_->table().flows.size(); }  // entries before folding
@@ -74,13 +71,14 @@ class FlowNetwork final : public Network {
     std::size_t instance = 0;
     double bytes = 0;      // of a busiest rank, that flows' shares refer to
     std::size_t left = 0;  // flow classes still moving
-    bool flowing = false;
   };
   std::size_t instance_for(const Collective& collective, const CollectiveTime& alone);
   LaidFlows& laid_flows();
-  FlowPrice price_ends(const Collective& collective);
+  LaidFlows& part_flows();
+  std::optional<Ticks> end_alone(const Running& running);
   void forget_flows();
   void refold(Ticks now);
+  void note_rates();
   void begin_flows(std::size_t running, Ticks now);
 
   const Fabric& fabric_;
@@ -94,9 +92,25 @@ class FlowNetwork final : public Network {
   std::optional<FlowGround> ground_;  // of the part that start() runs
   Folded folded_;
   std::unique_ptr<FlowClock> clock_;
-  std::size_t folded_flows_ = 0;  // of the ground's table when it was last folded
+  // Of the ground's table: flows that were begun so far, and when classes were last made. Flows of
+  // collectives that start again lie there already.
+  struct FlowCounts {
+    std::size_t begun = 0, folded = 0;
+  };
+  FlowCounts counts_;
+  struct Guess {
+    LimitingLinks links;
+    std::vector<double> most_rates;  // of every flow, with classes that were given up
+    std::size_t begun_before = 0;    // flows, when what may have to start again started
+  };
+  std::optional<Guess> guess_;
   std::vector<Instance> instances_;
   std::vector<Running> running_;
+  struct EndAlone {
+    std::size_t instance;
+    double bytes;
+    std::optional<Ticks> end;
+  };
   std::vector<std::size_t> owner_;  // of a flow class: index into running_
   EventQueue begins_;               // of flows, after a collective's latency
   std::int64_t started_ = 0;
@@ -107,7 +121,13 @@ class FlowNetwork final : public Network {
     TwoStreams took;
   };
   std::vector<Streams> streams_;
-  std::unique_ptr<LaidFlows> laid_;  // of the whole job, where only ends are asked for
+  // Flows of single collectives: of the whole job, and of the part of a large one.
+  std::unique_ptr<LaidFlows> laid_;
+  struct Part {
+    std::unique_ptr<LaidFlows> laid;
+    std::vector<EndAlone> ends;
+  };
+  Part part_;
 };
 
 }  // namespace orrery

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <boost/container_hash/hash.hpp>
 #include <limits>
 
 #include "sim/base/errors/check.h"
@@ -184,10 +183,6 @@ class TreeLaying {
 };
 
 }  // namespace
-
-std::size_t PlacementClassHash::operator()(const PlacementClass& c) const {
-  return boost::hash_range(c.key.begin(), c.key.end());
-}
 
 PlacementClass placement_class(const Grants& grants, const SlotShape& shape) {
   TreeOfCounts tree(grants);

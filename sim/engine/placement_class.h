@@ -24,9 +24,6 @@ struct PlacementClass {
   // Of the same SlotShape: the others follow from the key.
   bool operator==(const PlacementClass& other) const { return key == other.key; }
 };
-struct PlacementClassHash {
-  std::size_t operator()(const PlacementClass& c) const;
-};
 
 // Grants in any order, each host in one of them, with 1 to gpus_per_host accelerators a host. Work
 // goes with the runs of equal hosts, however many hosts a run has: a price that is known is found

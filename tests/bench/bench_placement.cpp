@@ -2,6 +2,7 @@
 // Measures how fast a place on a shared cluster is told from others, and groups found on it.
 #include <benchmark/benchmark.h>
 
+#include <boost/container_hash/hash.hpp>
 #include <unordered_map>
 
 #include "sim/base/random.h"
@@ -35,8 +36,14 @@ Grants apart(const SharedMachine& shared, std::int64_t hosts, std::int32_t gpus 
   return grants;
 }
 
+struct KeyHash {
+  std::size_t operator()(const PlacementClass& c) const {
+    return boost::hash_range(c.key.begin(), c.key.end());
+  }
+};
+
 void look_up(benchmark::State& state, const SharedMachine& shared, const Grants& grants) {
-  std::unordered_map<PlacementClass, std::int64_t, PlacementClassHash> prices;
+  std::unordered_map<PlacementClass, std::int64_t, KeyHash> prices;
   prices.emplace(placement_class(grants, shared.shape), 1);
   for (auto _ : state)
     benchmark::DoNotOptimize(prices.find(placement_class(grants, shared.shape))->second);

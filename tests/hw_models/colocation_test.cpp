@@ -126,7 +126,7 @@ Errors errors_of(const std::string& device, DeviceShare how, const char* mode, W
 }
 
 // The constant of the model is of the H100's equal processes. The H200 ran once that was written.
-TEST_CASE("processes that take turns on an H100 and an H200 get equal shares of nine tenths") {
+TEST_CASE("processes that take turns on H100 and H200 get equal shares") {
   for (const std::string device : {"h100", "h200"}) {
     WorstRows worst;
     Errors errors = errors_of(device, DeviceShare::time_slices, "slice", worst);
@@ -140,7 +140,7 @@ TEST_CASE("processes that take turns on an H100 and an H200 get equal shares of 
   }
 }
 
-TEST_CASE("processes under MPS on an H100 and an H200 take turns by kernels") {
+TEST_CASE("processes under MPS take turns by kernels") {
   for (const std::string device : {"h100", "h200"}) {
     WorstRows worst;
     Errors errors = errors_of(device, DeviceShare::mps, "mps", worst);
@@ -153,7 +153,7 @@ TEST_CASE("processes under MPS on an H100 and an H200 take turns by kernels") {
 }
 
 // A device as a whole does little more than one process alone would.
-TEST_CASE("processes under MPS win little by kernels that need different parts of a device") {
+TEST_CASE("processes under MPS win little by kernels of other needs") {
   for (const auto& [device, most] : {std::pair{"h100", 1.125}, std::pair{"h200", 1.18}}) {
     const std::vector<JsonValue> all = lines(device);
     const auto kinds = alone_in(all, "mps");

@@ -111,7 +111,7 @@ class ForeignFiller {
   const Timeline& timeline_;
   ForeignWork& out_;
   std::vector<Interval> steps_;
-  Intervals waits_;                    // of hosts for the device
+  Intervals waits_;                 // of hosts for the device
   std::vector<Interval> launched_;  // calls that launch, by their begin
   std::map<std::pair<std::uint32_t, std::uint32_t>, Alike> alike_;
   std::array<double, kernel_classes> lost_{};
@@ -157,9 +157,9 @@ void ForeignFiller::take_step(std::size_t step) {
 double ForeignFiller::waited_in(const Interval& gap) const {
   Nanoseconds since = gap.end;
   // What was launched before the gap may be what ran before it.
-  const auto launch = std::lower_bound(
-      launched_.begin(), launched_.end(), gap.begin,
-      [](const Interval& one, Nanoseconds time) { return one.begin < time; });
+  const auto launch =
+      std::lower_bound(launched_.begin(), launched_.end(), gap.begin,
+                       [](const Interval& one, Nanoseconds time) { return one.begin < time; });
   if (launch != launched_.end()) since = std::min(since, launch->end);
   const auto wait =
       std::lower_bound(waits_.begin(), waits_.end(), gap.end,

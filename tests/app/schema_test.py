@@ -91,6 +91,16 @@ def check_schedule():
         check("schedule", answer, "jobs")
         if answer["points"][0]["first"]["job"]["short_s"] != 59:
             fail(f"schedule: b waits for a's end: {answer['points'][0]['first']['job']}")
+        # A search has points that are left out; of no job a figure is null.
+        now = pathlib.Path(folder) / "now.json"
+        now.write_text('{"policy": "easy"}')
+        searched = run("schedule", "--cluster", "dgx-h100", "--gpus", 16, "--trace", jobs, "--search", "policy,place",
+                       "--like", now, "--time-limit", 60)
+        check("schedule", searched, "a search")
+        if searched["search"]["now"] is None or not searched["search"]["left_out"]:
+            fail(f"schedule: a search: {searched['search']}")
+        check("schedule", run("schedule", "--cluster", "dgx-h100", "--gpus", 16, "--trace", jobs, "--horizon", "1 s"),
+              "no job ends")
 
 
 def check_fill():

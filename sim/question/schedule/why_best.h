@@ -11,7 +11,7 @@ std::vector<PointDifference> differences_of(const Scheduled& scheduled,
                                             const FleetFigure& objective);
 
 // From the runs that there are, over the seeds that two points have both. Figures count whose
-// difference is more than chance: 90% intervals beyond 0; of one seed more than half a percent
+// difference is more than chance: 90% intervals beyond 0; of one seed more than 0.2%
 // (sim/outcome/noise.h: least_gain).
 BestReasons reasons_of(const Scheduled& scheduled, const FleetFigure& objective);
 

@@ -40,7 +40,7 @@ void read_entry(const CatalogKind& kind, const std::string& name) {
       {"nic", [&] { load_nic(name); }},
       {"optic", [&] { load_optic(name); }},
       {"policy", [&] { load_policy_preset(name); }},
-      {"power-policy", [&] { load_threshold_preset(name); }},
+      {"thresholds", [&] { load_threshold_preset(name); }},
       {"question", [&] { read_plan(load_plan_file(name)); }},
       {"reliability", [&] { load_reliability(name); }},
       {"site", [&] { load_site(name); }},
@@ -122,12 +122,12 @@ class Judge {
 // Keys that only entries of a kind have; "based_on" leads to one that has them.
 const CatalogKind& kind_of(const std::string& file) {
   const std::vector<std::pair<const char*, const char*>> marks = {
-      {"cluster", "accelerator"},     {"cluster", "overrides"},     {"fabric", "scale_up"},
-      {"fabric", "scale_out"},        {"model", "hidden"},          {"model", "model_type"},
-      {"stack", "releases"},          {"accelerator", "compute"},   {"question", "tokens"},
-      {"question", "flop"},           {"switch", "port_bandwidth"}, {"nic", "efficiency"},
-      {"host", "failure_rate"},       {"optic", "reach_metres"},    {"economics", "residual_value"},
-      {"power-policy", "full_clock"}, {"cloud", "on_demand"}};
+      {"cluster", "accelerator"},   {"cluster", "overrides"},     {"fabric", "scale_up"},
+      {"fabric", "scale_out"},      {"model", "hidden"},          {"model", "model_type"},
+      {"stack", "releases"},        {"accelerator", "compute"},   {"question", "tokens"},
+      {"question", "flop"},         {"switch", "port_bandwidth"}, {"nic", "efficiency"},
+      {"host", "failure_rate"},     {"optic", "reach_metres"},    {"economics", "residual_value"},
+      {"thresholds", "full_clock"}, {"cloud", "on_demand"}};
   const JsonValue entry = JsonValue::load(file);
   if (!entry.is_object()) entry.fail("an object");
   for (const auto& [kind, key] : marks)

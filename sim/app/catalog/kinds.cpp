@@ -21,13 +21,13 @@ const std::vector<CatalogKind>& catalog_kinds() {
       {"nic", "hw_models/catalog/nics"},
       {"optic", "hw_models/catalog/optics"},
       {"policy", "sim/engine/catalog/policies"},
-      {"power-policy", "sim/engine/catalog/power_policies"},
       {"question", "workloads/catalog/questions"},
       {"reliability", "hw_models/catalog/reliability"},
       {"site", "hw_models/catalog/sites"},
       {"stack", "workloads/catalog/stacks"},
       {"storage", "hw_models/catalog/storage"},
-      {"switch", "hw_models/catalog/switches"}};
+      {"switch", "hw_models/catalog/switches"},
+      {"thresholds", "sim/engine/catalog/power_policies"}};
   return kinds;
 }
 

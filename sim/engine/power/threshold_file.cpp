@@ -8,7 +8,7 @@ namespace orrery {
 
 ThresholdPreset load_threshold_preset(const std::string& name) {
   const JsonValue entry =
-      load_catalog_entry("sim/engine/catalog/power_policies", "power-policy", name);
+      load_catalog_entry("sim/engine/catalog/power_policies", "thresholds", name);
   entry.expect_only({"title", "release", "first", "second", "release_below", "full_clock", "low",
                      "lower", "high", "not_modelled"});
   const auto value = [&](const char* key) { return entry.at(key).at("value"); };

@@ -19,4 +19,10 @@ inline const std::string squeue_text =
     "8_[1-3%2]|PENDING|cpu=8,gres/gpu=2|5:00|2026-01-31T10:00:00|60|8|Priority|gpu|ann|\n"
     "9+0|PENDING|cpu=8,gres/gpu=2|UNLIMITED|2026-01-31T10:00:00|60|7|Resources|gpu|bob|\n";
 
+inline const std::string helios_text =
+    "job_id,user,vc,gpu_num,state,submit_time,start_time,end_time\n"
+    "5778432,u5907,a,8,FAILED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,"
+    "2023-03-01 00:20:51+08:00\n"
+    "5778469,u5907,b,16,COMPLETED,2023-03-01 00:23:58,2023-03-01 00:24:11,2023-03-01 01:09:04\n";
+
 }  // namespace orrery

@@ -383,6 +383,60 @@ TEST_CASE("job trace: openb's tasks are jobs, parts of GPUs among them") {
         "scheduled_time");
 }
 
+// Rows as the tables' own pages show them.
+TEST_CASE("job trace: tables of Helios and Acme are read from starts to ends") {
+  const std::string helios =
+      "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,"
+      "queue\n"
+      "1425511,uXBbc,vcJkd,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,"
+      "2020-06-10 04:55:09,36848,0\n"
+      "1425512,uVMrF,vchbv,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,"
+      "2020-06-09 18:45:36,249,0\n"
+      "1425513,uzqls,vcpDC,0,1,1,CANCELLED,2020-06-09 18:41:28,2020-06-09 18:41:28,"
+      "2020-06-17 14:15:21,675233,0\n";
+  CHECK(job_format_of(helios) == JobTraceFormat::helios);
+  const ClusterJobs first = parse_jobs(helios, job_format_of(helios), "t");
+  REQUIRE(first.jobs.size() == 2);
+  CHECK(first.notes == Names{"1 job without GPUs was left out"});
+  CHECK(first.queues[static_cast<std::size_t>(first.jobs[1].queue)] == "vchbv");
+  CHECK(first.jobs[0].length == FleetTime{INT64_C(36'848'000'000)});
+  CHECK(first.jobs[1].submit == FleetTime{26'000'000});
+  CHECK(first.jobs[1].gpus == 4);
+  CHECK(first.jobs[1].fate == JobFate::failed);
+  CHECK(first.ids == Names{"1425511", "1425512"});
+
+  const std::string head =
+      "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,fail_time,"
+      "stop_time,duration,queue,gpu_time\n";
+  const std::string kalos =
+      head +
+      "dlctk696s0jbvitv,uf794,8,64,960,Other,FAILED,2023-05-17 11:00:58+00:00,"
+      "2023-05-17 11:01:08+00:00,2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,"
+      "1152.0\n"
+      "dlc2,uf794,8,64,960,Pretrain,CANCELLED,2023-05-17 11:28:42+00:00,,,,,,,\n";
+  const ClusterJobs second = parse_jobs(kalos, job_format_of(kalos), "t");
+  REQUIRE(second.jobs.size() == 1);
+  CHECK(second.notes == Names{"1 job without a start or an end was left out"});
+  CHECK(second.jobs[0].length == FleetTime{8'000'000});
+  CHECK(second.queues == Names{"Other"});
+
+  const auto refused = [&](const std::string& state, const std::string& end) {
+    const std::string row = head + "a,u,1,8,8,Other," + state +
+                            ",2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00," + end +
+                            ",,,,,\n";
+    return error_text([&] { parse_jobs(row, JobTraceFormat::helios, "t"); });
+  };
+  CHECK(refused("DONE", "2023-05-17 11:01:16+00:00") ==
+        "t: line 2, column state: found \"DONE\"; expected COMPLETED, CANCELLED, FAILED, TIMEOUT, "
+        "NODE_FAIL or SUSPENDED");
+  CHECK(refused("FAILED", "2023-05-17 11:01:07+00:00") ==
+        "t: line 2, column end_time: found \"2023-05-17 11:01:07+00:00\"; expected a time that is "
+        "not before start_time");
+  CHECK(refused("FAILED", "2023-05-17 11:01:07+8") ==
+        "t: line 2, column end_time: found \"2023-05-17 11:01:07+8\"; expected a date and a time "
+        "such as 2020-06-09 18:41:01 or 2023-03-01 00:18:22+08:00");
+}
+
 TEST_CASE("job trace: a name or a path, else the nearest name") {
   CHECK(error_text([] { load_jobs("phily", catalog); }) ==
         "trace: found \"phily\"; expected a file or a trace of jobs of the catalogue; did you mean "
@@ -399,7 +453,8 @@ TEST_CASE("job trace: a name or a path, else the nearest name") {
 
 TEST_CASE("job trace: damaged texts are read or refused, nothing else") {
   RandomStream random(fresh(2), 0);
-  const std::string texts[] = {philly_text, swf_text, slurm_text, own_text, json_text, squeue_text};
+  const std::string texts[] = {philly_text, swf_text,    slurm_text, own_text,
+                               json_text,   squeue_text, helios_text};
   for (const std::string& text : texts) {
     const JobTraceFormat format = job_format_of(text);
     for (int i = 0; i < 200; ++i) {

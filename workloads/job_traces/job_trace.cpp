@@ -14,6 +14,7 @@
 #include "sim/base/text/csv.h"
 #include "sim/base/text/lines.h"
 #include "workloads/cluster_job/job_cells.h"
+#include "workloads/job_traces/helios_jobs.h"
 #include "workloads/job_traces/job_list_maker.h"
 #include "workloads/job_traces/openb_jobs.h"
 #include "workloads/job_traces/slurm_jobs.h"
@@ -163,6 +164,7 @@ JobTraceFormat job_format_of(std::string_view text) {
   if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
   if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
   if (line.find("gpu_milli") != std::string_view::npos) return JobTraceFormat::openb;
+  if (line.find("gpu_num") != std::string_view::npos) return JobTraceFormat::helios;
   return line.starts_with("timestamp,") ? JobTraceFormat::philly : JobTraceFormat::orrery;
 }
 
@@ -184,6 +186,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
       return parse_squeue_jobs(text, file);
     case JobTraceFormat::openb:
       return parse_openb_jobs(text, file);
+    case JobTraceFormat::helios:
+      return parse_helios_jobs(text, file);
     case JobTraceFormat::jsonl:
       return parse_json_jobs(text, file);
     case JobTraceFormat::orrery:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads traces of cluster jobs: Philly's, the Standard Workload Format, Slurm's two and ours.
+// Reads traces of cluster jobs: of clusters that published theirs, Slurm's two, and ours.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,28 @@ namespace orrery {
 // openb: columns creation_time, scheduled_time, deletion_time (s), num_gpu, gpu_milli (1000: all of
 //   it) and perhaps name, pod_phase. Tasks without GPUs and such as were never scheduled are left
 //   out.
+// helios-acme: of Helios and Acme: columns job_id, gpu_num, state, submit_time, start_time,
+// end_time, and
+//   perhaps user, vc, type (helios_jobs.h). Jobs without GPUs, a start or an end are left out.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
 //   limit_s, queue, user, fate.
 // jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.
-enum class JobTraceFormat : std::uint8_t { philly, swf, slurm, squeue, openb, orrery, jsonl };
-inline constexpr auto job_trace_format_text =
-    enum_names<JobTraceFormat>({"philly", "swf", "slurm", "squeue", "openb", "orrery", "jsonl"});
+enum class JobTraceFormat : std::uint8_t {
+  philly,
+  swf,
+  slurm,
+  squeue,
+  openb,
+  helios,
+  orrery,
+  jsonl
+};
+inline constexpr auto job_trace_format_text = enum_names<JobTraceFormat>(
+    {"philly", "swf", "slurm", "squeue", "openb", "helios-acme", "orrery", "jsonl"});
 constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
 
 // By what the text begins with: a '{', a first line with JOBID in capitals, one with '|', the
-// columns timestamp or gpu_milli, a ';' or a digit, anything else.
+// columns timestamp, gpu_milli or gpu_num, a ';' or a digit, anything else.
 JobTraceFormat job_format_of(std::string_view text);
 
 // Submissions count from the first one. A job without a limit has its length as its limit; one of

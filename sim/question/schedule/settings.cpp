@@ -25,7 +25,8 @@ std::vector<Setting> of_jobs() {
       {"gpus", integer, machine, "accelerators of it"},
       {"trace", text, jobs,
        "a trace of the catalogue (philly), or a file: sacct -P, squeue (a cluster as it is now), "
-       "the Standard Workload Format, Philly's columns, or submit_s, length_s, gpus",
+       "the Standard Workload Format, columns of Philly, Helios, Acme or openb, or submit_s, "
+       "length_s, gpus",
        SettingOf::both, "file"},
       {"jobs", json, jobs,
        "several at once: {\"trace\": ..}, {\"mix\": .., \"per_day\": 400}, a training: {\"id\": "

@@ -31,9 +31,8 @@ namespace orrery {
 // openb: columns creation_time, scheduled_time, deletion_time (s), num_gpu, gpu_milli (1000: all of
 //   it) and perhaps name, pod_phase. Tasks without GPUs and such as were never scheduled are left
 //   out.
-// helios-acme: of Helios and Acme: columns job_id, gpu_num, state, submit_time, start_time,
-// end_time, and
-//   perhaps user, vc, type (helios_jobs.h). Jobs without GPUs, a start or an end are left out.
+// helios-acme: columns job_id, gpu_num, state, submit_time, start_time, end_time, and perhaps user,
+//   vc, type (helios_jobs.h). Jobs without GPUs, a start or an end are left out.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
 //   limit_s, queue, user, fate.
 // jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.

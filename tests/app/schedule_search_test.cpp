@@ -211,8 +211,9 @@ TEST_CASE("a figure of no job is null, and a dash for people", "[schedule]") {
 }
 
 TEST_CASE("jobs that run as a list begins are no waits of 0 s", "[schedule]") {
-  const std::string question =
-      "schedule --cluster dgx-h100 --trace tests/schedule/squeue.txt --gpus ";
+  const std::string question = "schedule --cluster dgx-h100 --trace " +
+                               (source_folder() / "tests/schedule/squeue.txt").string() +
+                               " --gpus ";
   const SortedJson first = answer(question + "64").at("points").front().at("first");
   CHECK(first.at("jobs").at("submitted").get<int>() == 18);
   CHECK(first.at("wait_s").at("jobs").get<int>() == 10);

@@ -27,7 +27,7 @@ def latencies() -> list[float]:
     return [point.latency.tpot.mean_s for point in served.points if point.latency is not None]
 
 
-def longest_waits() -> dict[str, float]:
+def longest_waits() -> dict[str, float | None]:
     scheduled = orrery.schedule(cluster="dgx-h100", gpus=640, trace="philly", days=7, policy=["fifo", "easy"])
     return {point.policy: point.first.wait_s.p99 for point in scheduled.points if point.first is not None}
 

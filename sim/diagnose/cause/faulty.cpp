@@ -210,10 +210,6 @@ void faults_of_programs(RunState& s, CauseKind kind, double x) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Seconds of a gather that all ranks join, of the bytes that the run's collectives have.
 double gather_s(const Scenario& s) {
   const std::int64_t ranks = s.cluster.gpus;

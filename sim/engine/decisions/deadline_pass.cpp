@@ -54,22 +54,9 @@ std::vector<std::uint32_t> DeadlinePass::candidates(const WaitingJob& head, Flee
 bool DeadlinePass::make_room(FleetTime now) {
   const WaitingJob head = state_.waiting().head();
   if (!is_urgent(head, now)) return false;
-  FutureRoom future(state_);
-  std::vector<std::uint32_t> stopped;
-  for (const std::uint32_t job : candidates(head, now)) {
-    if (future.fits(head.job)) break;
-    future.give(job, state_.grants_of(job));
-    stopped.push_back(job);
-  }
-  if (!future.fits(head.job)) return false;
-  // Whoever came first into the choice may not be needed any more.
-  std::erase_if(stopped, [&](std::uint32_t job) {
-    future.take(job, state_.grants_of(job));
-    if (future.fits(head.job)) return true;
-    future.give(job, state_.grants_of(job));
-    return false;
-  });
-  for (const std::uint32_t job : stopped) state_.preempt(job, now);
+  const auto stopped = fewest_stops(state_, head.job, candidates(head, now));
+  if (!stopped) return false;
+  for (const std::uint32_t job : *stopped) state_.preempt(job, now);
   return true;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/fleet/future_room.h"
 #include "sim/engine/fleet/stop_order.h"
 
 namespace orrery {
@@ -34,23 +33,9 @@ bool PreemptPass::make_room(FleetTime now) {
   const WaitingJob head = state_.waiting().head();
   const std::int32_t priority = state_.ranks().priority_of(head.job);
   if (!could_help(head.gpus, priority)) return false;
-  FutureRoom future(state_);
-  const auto fits = [&] { return future.fits(head.job); };
-  std::vector<std::uint32_t> stopped;
-  for (const std::uint32_t job : candidates(priority, now)) {
-    if (fits()) break;
-    future.give(job, state_.grants_of(job));
-    stopped.push_back(job);
-  }
-  if (!fits()) return false;
-  // Whoever came first into the choice may not be needed any more.
-  std::erase_if(stopped, [&](std::uint32_t job) {
-    future.take(job, state_.grants_of(job));
-    if (fits()) return true;
-    future.give(job, state_.grants_of(job));
-    return false;
-  });
-  for (const std::uint32_t job : stopped) state_.preempt(job, now);
+  const auto stopped = fewest_stops(state_, head.job, candidates(priority, now));
+  if (!stopped) return false;
+  for (const std::uint32_t job : *stopped) state_.preempt(job, now);
   return true;
 }
 

@@ -28,8 +28,6 @@ bool is_plain(const FleetQuestion& question) {
          std::all_of(question.works.begin(), question.works.end(), alike);
 }
 
-Grants one_on(std::int32_t host) { return {{.host = host, .hosts = 1, .gpus = 1}}; }
-
 // Jobs on one accelerator slow each other.
 bool may_slow_parts(const std::vector<ClusterJob>& jobs, const FleetQuestion& question) {
   return question.policy.share != GpuShare::never && question.prices != nullptr &&
@@ -333,7 +331,8 @@ void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   runs_[number].capped_ps = 0;
   if (!work.priced || question_.prices == nullptr) return;
   PlacePrice price = question_.prices->price(
-      jobs_[number].work, jobs_[number].is_part() ? one_on(grants.front().host) : grants);
+      jobs_[number].work,
+      jobs_[number].is_part() ? Grants{one_gpu_on(grants.front().host)} : grants);
   runs_[number].step_ps = price.step_ps;
   if (price.trunks.empty()) return;
   sharing_.emplace(number, std::move(price));

@@ -3,11 +3,6 @@
 #include "sim/engine/fleet/future_room.h"
 
 namespace orrery {
-namespace {
-
-HostGrant slot_of(std::int32_t host) { return {.host = host, .hosts = 1, .gpus = 1}; }
-
-}  // namespace
 
 FutureRoom::FutureRoom(const FleetState& state)
     : state_(&state), slots_(state.slots()), power_(state), shared_(state.shared()) {}
@@ -22,7 +17,7 @@ void FutureRoom::take(std::uint32_t job, const Grants& place) {
   const std::int32_t host = place.front().host;
   const bool opens = shared_.join(state_->gpu_for(job, place), host,
                                   {.job = job, .milli = state_->job(job).milli});
-  const HostGrant slot = slot_of(host);
+  const HostGrant slot = one_gpu_on(host);
   if (opens) slots_.take({&slot, 1});
 }
 
@@ -33,7 +28,7 @@ void FutureRoom::give(std::uint32_t job, const Grants& place) {
     return;
   }
   const SharedGpus::Left left = shared_.leave(job);
-  const HostGrant slot = slot_of(left.host);
+  const HostGrant slot = one_gpu_on(left.host);
   if (!left.other) slots_.give({&slot, 1});
 }
 

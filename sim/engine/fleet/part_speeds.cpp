@@ -11,8 +11,7 @@ namespace orrery {
 std::int64_t PartSpeeds::step_alone(std::uint32_t job, std::int32_t host) const {
   const JobWork& work = state_.work_of(job);
   if (!work.priced) return work.step_ps;
-  const Grants one = {{.host = host, .hosts = 1, .gpus = 1}};
-  return question_.prices->price(state_.job(job).work, one).step_ps;
+  return question_.prices->price(state_.job(job).work, {one_gpu_on(host)}).step_ps;
 }
 
 // In the order of the parts.

@@ -30,26 +30,24 @@ void FuturePower::add(PowerUser user, std::int32_t gpus, const Grants& place, st
 
 bool FuturePower::fits(PowerUser user, std::int32_t gpus, std::int32_t within,
                        const Slots& future) const {
-  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
+  return has(user, gpus) &&
          look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
                       [&](const Slots& left) { return Placer::fits(left, gpus, within); });
 }
 
 bool FuturePower::find(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future,
                        Placer& placer, Grants& out) const {
-  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
+  return has(user, gpus) &&
          look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
                       [&](const Slots& left) { return placer.find(left, gpus, out, within); });
 }
 
 bool FuturePower::carries(PowerUser user, std::int32_t gpus, const Grants& place) const {
-  return state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) &&
-         state_->feeds().carries(feeds_, state_->power().extra(user, 1), place);
+  return has(user, gpus) && state_->feeds().carries(feeds_, state_->power().extra(user, 1), place);
 }
 
 bool FuturePower::refuses(PowerUser user, std::int32_t gpus) const {
-  return !state_->has_power(milliwatts_ + state_->power().extra(user, gpus)) ||
-         state_->feeds().refuses(feeds_, state_->power().extra(user, 1), gpus);
+  return !has(user, gpus) || state_->feeds().refuses(feeds_, state_->power().extra(user, 1), gpus);
 }
 
 void FuturePower::raise_to(const FuturePower& other) {

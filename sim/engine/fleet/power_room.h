@@ -40,6 +40,10 @@ class FuturePower {
   void raise_to(const FuturePower& other);
 
  private:
+  // There is power for so many, by the limit of all.
+  bool has(PowerUser user, std::int32_t gpus) const {
+    return state_->has_power(milliwatts_ + state_->power().extra(user, gpus));
+  }
   const FleetState* state_;
   std::int64_t milliwatts_;
   FeedLoads feeds_;

@@ -20,6 +20,9 @@ struct GpuPart {
   std::int32_t milli = 0;  // thousandths of it
 };
 
+// A slot of a host.
+inline HostGrant one_gpu_on(std::int32_t host) { return {.host = host, .hosts = 1, .gpus = 1}; }
+
 struct SharedGpu {
   std::int32_t host = 0;
   std::int32_t room = whole_gpu;    // thousandths that nobody asked for

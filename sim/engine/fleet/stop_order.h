@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_state.h"
@@ -11,5 +12,10 @@ namespace orrery {
 
 // Jobs that run: the lowest priority first, of these whoever began last.
 void sort_for_stops(const FleetState& state, std::vector<std::uint32_t>& jobs);
+
+// Of jobs that may be stopped, in that order: as few as it takes until another one has a place and
+// power; nothing where all of them are not enough.
+std::optional<std::vector<std::uint32_t>> fewest_stops(const FleetState& state, std::uint32_t job,
+                                                       const std::vector<std::uint32_t>& in_order);
 
 }  // namespace orrery

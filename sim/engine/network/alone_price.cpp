@@ -89,16 +89,17 @@ std::optional<ShortJob> short_job(const Collective& collective, const Collective
   return shorten(collective, alone.algorithm, clos_shape(fabric, job.domains() * job.domain), job);
 }
 
-// When each class of a collective's flows ends.
-std::vector<Ticks> ends_of(const FlowGround& ground, const Folded& folded, const FlowRange& range,
-                           double bytes) {
+// When each class of a collective's flows ends, and the greatest rate that it has.
+FlowEnds run_flows(const FlowGround& ground, const Folded& folded, const FlowRange& range,
+                   double bytes) {
   FlowClock clock(folded.table);
   start_background(folded.table, clock, {});
   for (const FlowIndex f : one_of_each(folded, range))
     clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
-  std::vector<Ticks> ends(folded.table.flows.size());
-  while (const auto ended = clock.next()) ends[ended->flow] = ended->time;
-  return ends;
+  FlowEnds all{.ends = std::vector<Ticks>(folded.table.flows.size()), .rates = {}};
+  while (const auto ended = clock.next()) all.ends[ended->flow] = ended->time;
+  for (FlowIndex c = 0; c < folded.table.flows.size(); ++c) all.rates.push_back(clock.most_rate(c));
+  return all;
 }
 
 void set_transfer(Ticks end, const CollectiveTime& alone, FlowPrice& price) {
@@ -113,20 +114,12 @@ bool stages_differ(const Collective& collective, bool is_short, const JobGround&
   return (!conditions.healthy_network() || between_stages) && job.stages > 1;
 }
 
-// When each class of a collective's flows ends, and the greatest rate that it has.
+// The same, at once where they end as one filling says.
 FlowEnds run_classes(const FlowGround& ground, const Folded& folded, const FlowRange& range,
                      double bytes) {
-  const bool alone = range.last - range.first == ground.table().flows.size();
-  if (alone)
+  if (range.last - range.first == ground.table().flows.size())
     if (FlowEnds all = ends_together(folded.table, bytes); !all.ends.empty()) return all;
-  FlowClock clock(folded.table);
-  start_background(folded.table, clock, {});
-  for (const FlowIndex f : one_of_each(folded, range))
-    clock.start(folded.flow_class[f], ground.table().flows[f].bytes * bytes, {});
-  FlowEnds all{.ends = std::vector<Ticks>(folded.table.flows.size()), .rates = {}};
-  while (const auto ended = clock.next()) all.ends[ended->flow] = ended->time;
-  for (FlowIndex c = 0; c < folded.table.flows.size(); ++c) all.rates.push_back(clock.most_rate(c));
-  return all;
+  return run_flows(ground, folded, range, bytes);
 }
 
 // The same, with links that never fill left out.
@@ -176,7 +169,7 @@ FlowPrice flow_price(const Collective& collective, const Fabric& fabric,
   price.flows = ground.table().flows.size();
   price.classes = folded.table.flows.size();
   const double bytes = rank_bytes(range, alone);
-  const std::vector<Ticks> ends = ends_of(ground, folded, range, bytes);
+  const std::vector<Ticks> ends = run_flows(ground, folded, range, bytes).ends;
   const Ticks end = *std::max_element(ends.begin(), ends.end());
   set_transfer(end, alone, price);
   if (stages_differ(collective, small.has_value(), job, conditions))

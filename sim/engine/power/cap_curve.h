@@ -20,6 +20,20 @@ inline constexpr int cap_steps = 50;
 // takes.
 using CapCurve = std::array<CapLevel, cap_steps + 1>;
 
+// The highest level that fits; 0 is taken to. Whatever fits at a level fits at lower ones.
+template <class Fits>
+std::int64_t highest_cap_level(const Fits& fits) {
+  std::int64_t low = 0, high = cap_steps;
+  while (low < high) {
+    const std::int64_t middle = (low + high + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 // What was found at some caps.
 struct CapPoint {
   double watts = 0;  // the cap, of an accelerator

@@ -212,16 +212,11 @@ void FeedBudget::share_out(std::size_t feed) {
   std::int64_t left = left_of(feeds_[feed], loads_[feed]);
   for (auto one = blocks_[feed].rbegin(); one != blocks_[feed].rend();) {
     const std::int32_t rank = one->first.first;
-    std::int64_t low = 0, high = cap_steps;
-    while (low < high) {
-      const std::int64_t middle = (low + high + 1) / 2;
-      if (drawn_at(feed, rank, middle) <= left)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    left = low == cap_steps ? left - drawn_at(feed, rank, low) : 0;
-    for (; one != blocks_[feed].rend() && one->first.first == rank; ++one) one->second.level = low;
+    const std::int64_t highest =
+        highest_cap_level([&](std::int64_t level) { return drawn_at(feed, rank, level) <= left; });
+    left = highest == cap_steps ? left - drawn_at(feed, rank, highest) : 0;
+    for (; one != blocks_[feed].rend() && one->first.first == rank; ++one)
+      one->second.level = highest;
   }
 }
 

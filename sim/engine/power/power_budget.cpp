@@ -107,17 +107,11 @@ std::int64_t PowerBudget::drawn_at(std::int32_t rank, std::int64_t level) const 
 // nothing to those below.
 void PowerBudget::raise(std::int32_t rank, std::int64_t& left) {
   const std::int64_t least = drawn_at(rank, 0);
-  std::int64_t low = 0, high = cap_steps;
-  while (low < high) {
-    const std::int64_t middle = (low + high + 1) / 2;
-    if (drawn_at(rank, middle) - least <= left)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  left = low == cap_steps ? left - (drawn_at(rank, low) - least) : 0;
+  const std::int64_t highest =
+      highest_cap_level([&](std::int64_t level) { return drawn_at(rank, level) - least <= left; });
+  left = highest == cap_steps ? left - (drawn_at(rank, highest) - least) : 0;
   for (auto& [name, block] : blocks_)
-    if (std::get<0>(name) == rank) block.level = low;
+    if (std::get<0>(name) == rank) block.level = highest;
 }
 
 void PowerBudget::set_clocks() {

@@ -29,6 +29,8 @@ std::string json_key(std::string_view words) {
   return key;
 }
 
+Json figure_of(bool some, double figure) { return some ? Json(figure) : Json(nullptr); }
+
 Json layout_json(const Layout& layout) { return Json::parse(to_json_text(layout)); }
 
 AnswerVerdict answer_verdict(const Verdict& v) {

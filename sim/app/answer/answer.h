@@ -20,6 +20,9 @@ namespace orrery {
 // Words as a key: small letters, '_' in place of what divides them.
 std::string json_key(std::string_view words);
 
+// A figure of some, or null: of nobody it is not known.
+Json figure_of(bool some, double figure);
+
 // A layout as an object, the same in every command.
 Json layout_json(const Layout& layout);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/app/answer/answer.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
 
@@ -110,11 +111,9 @@ void add_deadlines(Document& document, const Scheduled& s) {
 Json deadlines_json(const SchedulePoint& p) {
   const FleetDeadlines& d = p.measures.front().deadlines;
   if (d.jobs == 0 && d.delayed == 0) return nullptr;
-  // Of nobody none of these is known.
-  const auto of_some = [](bool any, double figure) { return any ? Json(figure) : Json(nullptr); };
-  return {{"jobs", d.jobs},         {"met_share", of_some(d.jobs > 0, d.met_share())},
-          {"too_long", d.too_long}, {"late_s", of_some(d.jobs > d.met, d.late.si())},
-          {"delayed", d.delayed},   {"delay_s", of_some(d.delayed > 0, d.delay.si())}};
+  return {{"jobs", d.jobs},         {"met_share", figure_of(d.jobs > 0, d.met_share())},
+          {"too_long", d.too_long}, {"late_s", figure_of(d.jobs > d.met, d.late.si())},
+          {"delayed", d.delayed},   {"delay_s", figure_of(d.delayed > 0, d.delay.si())}};
 }
 
 }  // namespace orrery

@@ -20,12 +20,9 @@
 namespace orrery {
 namespace {
 
-// A figure of nobody is not known.
-Json of_some(std::int64_t count, double figure) { return count > 0 ? Json(figure) : Json(nullptr); }
-
 Json spread_json(const TimeSpread& t) {
-  const auto time = [&](FleetTime of) { return of_some(t.count, to_seconds(of).si()); };
-  return {{"mean", of_some(t.count, t.mean().si())},
+  const auto time = [&](FleetTime of) { return figure_of(t.count > 0, to_seconds(of).si()); };
+  return {{"mean", figure_of(t.count > 0, t.mean().si())},
           {"p50", time(t.p50)},
           {"p90", time(t.p90)},
           {"p99", time(t.p99)},
@@ -111,8 +108,8 @@ Json runs_json(const SchedulePoint& p, std::uint64_t seed) {
   for (std::size_t i = 0; i < p.measures.size(); ++i) {
     const FleetMeasures& m = p.measures[i];
     out.push_back({{"seed", seed + i},
-                   {"wait_s", of_some(m.wait.count, m.wait.mean().si())},
-                   {"completion_s", of_some(m.completion.count, m.completion.mean().si())},
+                   {"wait_s", figure_of(m.wait.count > 0, m.wait.mean().si())},
+                   {"completion_s", figure_of(m.completion.count > 0, m.completion.mean().si())},
                    {"gpu_share", shares_json(m.shares, p)}});
   }
   return out;
@@ -201,14 +198,14 @@ Json measured_json(const Scheduled& s, const SchedulePoint& p) {
           {"wait_s", spread_json(m.wait)},
           {"completion_s", spread_json(m.completion)},
           {"slowdown",
-           {{"mean", of_some(m.finished, m.slowdown.mean)},
-            {"p50", of_some(m.finished, m.slowdown.p50)},
-            {"p90", of_some(m.finished, m.slowdown.p90)},
-            {"p99", of_some(m.finished, m.slowdown.p99)}}},
+           {{"mean", figure_of(m.finished > 0, m.slowdown.mean)},
+            {"p50", figure_of(m.finished > 0, m.slowdown.p50)},
+            {"p90", figure_of(m.finished > 0, m.slowdown.p90)},
+            {"p99", figure_of(m.finished > 0, m.slowdown.p99)}}},
           {"fairness",
-           {{"jain", of_some(m.finished, m.fairness.jain)},
-            {"finish_time_worst", of_some(m.finished, m.fairness.finish_time_worst)},
-            {"unfair_share", of_some(m.finished, m.fairness.unfair_share)}}},
+           {{"jain", figure_of(m.finished > 0, m.fairness.jain)},
+            {"finish_time_worst", figure_of(m.finished > 0, m.fairness.finish_time_worst)},
+            {"unfair_share", figure_of(m.finished > 0, m.fairness.unfair_share)}}},
           {"gpu_share", shares_json(m.shares, p)},
           {"gpu_hours", gpu_hours(m.held)},
           {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},

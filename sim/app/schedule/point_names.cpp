@@ -25,17 +25,12 @@ std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
     if (!p.measures.empty()) points.push_back(&p);
   // All of many would make tables that nobody reads.
   if (points.size() <= most_points) return points;
-  const FleetFigure& figure =
-      *std::find_if(fleet_figures().begin(), fleet_figures().end(),
-                    [&](const FleetFigure& one) { return one.name == s.objective; });
-  const auto worse = [&](const SchedulePoint* p) {
-    return (p->takes_most ? 0 : 4) + (p->kept ? 0 : 2) + (p->known ? 0 : 1);
-  };
+  const FleetFigure& figure = figure_named(s.objective);
   const auto value = [&](const SchedulePoint* p) {
     return mean_of(*p, [&](const FleetMeasures& m) { return figure.value(m); });
   };
   std::stable_sort(points.begin(), points.end(), [&](const auto* a, const auto* b) {
-    if (worse(a) != worse(b)) return worse(a) < worse(b);
+    if (a->standing() != b->standing()) return a->standing() > b->standing();
     return value(a) < value(b);
   });
   points.resize(shown_points);

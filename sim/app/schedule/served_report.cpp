@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/app/answer/answer.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
 
@@ -148,24 +149,23 @@ Json slo_json(const SchedulePoint& p) {
   if (services.empty()) return nullptr;
   Json each = Json::array();
   bool any = false;
-  const auto of_some = [](bool some, double figure) { return some ? Json(figure) : Json(nullptr); };
   for (std::size_t i = 0; i < services.size(); ++i) {
     any = any || services[i].requests > 0;
     const ServiceMeasures& m = services[i];
     each.push_back({{"id", p.asked.jobs->served[i].service.id},
                     {"requests", m.requests},
-                    {"kept", of_some(m.requests > 0, m.kept)},
-                    {"refused", of_some(m.requests > 0, m.refused)},
+                    {"kept", figure_of(m.requests > 0, m.kept)},
+                    {"refused", figure_of(m.requests > 0, m.refused)},
                     {"worst_hour",
-                     {{"kept", of_some(m.requests > 0, m.worst_hour)},
-                      {"from_s", of_some(m.requests > 0, to_seconds(m.worst_at).si())}}},
+                     {{"kept", figure_of(m.requests > 0, m.worst_hour)},
+                      {"from_s", figure_of(m.requests > 0, to_seconds(m.worst_at).si())}}},
                     {"output_tokens", m.tokens},
                     {"replicas", {{"mean", m.replicas}, {"most", m.most_replicas}}},
                     {"gpu_hours", m.gpu_hours},
                     {"standby_gpu_hours", m.standby_gpu_hours},
                     {"gpu_w", m.power.si()}});
   }
-  return {{"kept", of_some(any, kept_share(services))}, {"services", each}};
+  return {{"kept", figure_of(any, kept_share(services))}, {"services", each}};
 }
 
 }  // namespace orrery

@@ -53,10 +53,9 @@ const FleetFigure& figure_called(const JsonValue& name) {
   return fleet_figures()[name.index_in(figure_names())];
 }
 
-const FleetFigure& mean_wait_figure() {
-  return *std::find_if(
-      fleet_figures().begin(), fleet_figures().end(),
-      [](const FleetFigure& figure) { return std::string(figure.name) == "wait.mean"; });
+const FleetFigure& figure_named(std::string_view name) {
+  return *std::find_if(fleet_figures().begin(), fleet_figures().end(),
+                       [&](const FleetFigure& figure) { return figure.name == name; });
 }
 
 std::vector<FleetLimit> read_limits(const JsonValue& text) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/json/json.h"
@@ -25,7 +26,7 @@ struct FleetFigure {
 };
 const std::vector<FleetFigure>& fleet_figures();
 const FleetFigure& figure_called(const JsonValue& name);
-const FleetFigure& mean_wait_figure();
+const FleetFigure& figure_named(std::string_view name);  // it is one of them
 
 // A figure that a point must keep, in the mean over its runs: "wait.p99=4h", "useful=0.5".
 struct FleetLimit {

@@ -135,11 +135,8 @@ void Contest::choose() {
   std::optional<std::size_t> best;
   for (const std::size_t p : full) {
     const SchedulePoint& point = out_.points[p];
-    const auto rank = [](const SchedulePoint& of) {
-      return (of.takes_most ? 4 : 0) + (of.kept ? 2 : 0) + (of.known ? 1 : 0);
-    };
-    if (best && rank(out_.points[*best]) > rank(point)) continue;
-    const bool better = !best || rank(point) > rank(out_.points[*best]) ||
+    if (best && out_.points[*best].standing() > point.standing()) continue;
+    const bool better = !best || point.standing() > out_.points[*best].standing() ||
                         mean_over_seeds(values_of(point, seeds)).mean <
                             mean_over_seeds(values_of(out_.points[*best], seeds)).mean;
     if (better) best = p;

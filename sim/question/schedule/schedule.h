@@ -69,6 +69,8 @@ struct SchedulePoint {
   bool kept = true;        // all limits
   bool known = true;       // the figure by which the best is found: some job ended, or started
   double chance = 0;       // that it is the best; several seeds
+  // Of two points the one that stands higher is better, whatever their figures are.
+  int standing() const { return (takes_most ? 4 : 0) + (kept ? 2 : 0) + (known ? 1 : 0); }
 };
 
 // What a point has more than the best one, seed by seed; nothing of figures that are not known.

@@ -138,7 +138,7 @@ std::vector<PointDifference> differences_of(const Scheduled& s, const FleetFigur
     out.push_back({.point = i,
                    .objective = difference(point, best, objective),
                    .completion_s = difference(point, best, fleet_figures().front()),
-                   .wait_s = difference(point, best, mean_wait_figure())});
+                   .wait_s = difference(point, best, figure_named("wait.mean"))});
   }
   return out;
 }

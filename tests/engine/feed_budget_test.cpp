@@ -8,6 +8,7 @@
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/cap_case.h"
 #include "tests/engine/random_jobs.h"
 
 namespace orrery {
@@ -24,11 +25,7 @@ FeedTree tree(std::int64_t rack, std::int64_t row, std::int64_t hall) {
   return {{"rack", 2, rack, 0}, {"row", 4, row, 0.6}, {"hall", 8, hall, 0.5}};
 }
 
-CapCurve curve(double watts) {
-  return cap_curve({{.watts = watts / 2, .drawn = watts / 2, .step = 2.5},
-                    {.watts = watts, .drawn = watts, .step = 1}},
-                   50);
-}
+CapCurve curve(double watts) { return halved_curve(watts, 2.5); }
 
 PowerThresholds thresholds() {
   return {.first = 0.8,

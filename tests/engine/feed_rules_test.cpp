@@ -6,6 +6,7 @@
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/cap_case.h"
 #include "tests/engine/random_jobs.h"
 
 namespace orrery {
@@ -15,11 +16,7 @@ constexpr std::int64_t second = 1'000'000;
 constexpr std::int64_t idle = 100'000;
 
 // Below its draw by a half.
-CapCurve curve(double watts) {
-  return cap_curve({{.watts = watts / 2, .drawn = watts / 2, .step = 2},
-                    {.watts = watts, .drawn = watts, .step = 1}},
-                   50);
-}
+CapCurve curve(double watts) { return halved_curve(watts, 2); }
 
 // Racks of two hosts, a row of four, halls of eight (the second one has four).
 FeedTree tree() {

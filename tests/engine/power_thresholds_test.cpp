@@ -9,6 +9,7 @@
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
 #include "tests/base/fresh_seed.h"
+#include "tests/engine/cap_case.h"
 #include "tests/engine/random_jobs.h"
 
 namespace orrery {
@@ -18,11 +19,7 @@ using enum ThresholdStep;
 
 constexpr std::int64_t second = 1'000'000;
 
-CapCurve curve(double watts) {
-  return cap_curve({{.watts = watts / 2, .drawn = watts / 2, .step = 1.6},
-                    {.watts = watts, .drawn = watts, .step = 1}},
-                   50);
-}
+CapCurve curve(double watts) { return halved_curve(watts, 1.6); }
 
 PowerThresholds thresholds() {
   return {.first = 0.8,

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the slots in which jobs of RL take turns.
+#include "sim/outcome/rl/shared_pools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/errors/cannot_exist.h"
+#include "sim/base/errors/check.h"
+#include "sim/base/text/enum_names.h"
+
+namespace orrery {
+namespace {
+
+constexpr auto limit_text = enum_names<PoolLimit>({"rollout", "training", "both"});
+
+[[noreturn]] void refuse(std::string found, std::string expected) {
+  throw Error({.file = "RL jobs that share pools",
+               .found = std::move(found),
+               .expected = std::move(expected)});
+}
+
+void check_fits(const char* pool, Bytes states, Bytes share) {
+  if (share <= Bytes(0) || states <= share) return;
+  throw CannotExist({.file = fmt::format("{} pool", pool),
+                     .found = fmt::format("states of {} a GPU in host memory", to_text(states)),
+                     .expected = fmt::format("at most the {} of a GPU's share", to_text(share))});
+}
+
+// What is said of a pool does not depend on the order.
+void add_bounds(const PoolTurn& turn, bool shared, SharedPools& out) {
+  const double copies = shared ? 2 : 0;
+  out.rollout_bound += turn.holds_rollout() + copies * turn.engines_copy;
+  out.training_bound += turn.holds_training() + copies * turn.policy_copy;
+  out.longest = std::max(out.longest, turn.alone());
+  out.rollout_busy += turn.holds_rollout() / out.period;
+  out.training_busy += turn.holds_training() / out.period;
+  out.gain += turn.alone() / out.period;
+}
+
+}  // namespace
+
+std::string_view to_text(PoolLimit limit) { return limit_text[limit]; }
+
+SharedPools share_pools(const std::vector<PoolTurn>& turns) {
+  SharedPools out;
+  const bool shared = turns.size() > 1;
+  bool rollout = true, training = true;
+  if (!shared) out.period = turns.front().alone();
+  for (std::size_t i = 0; shared && i < turns.size(); ++i) {
+    const PoolTurn& turn = turns[i];
+    const PoolTurn& before = turns[i == 0 ? turns.size() - 1 : i - 1];
+    const Seconds generates = before.generates() + before.engines_copy + turn.engines_copy;
+    const Seconds trains = before.policy_copy + turn.policy_copy + turn.trains;
+    out.period += std::max(generates, trains) + turn.sync;
+    rollout = rollout && generates >= trains;
+    training = training && trains >= generates;
+  }
+  if (rollout != training) out.limit = rollout ? PoolLimit::rollout : PoolLimit::training;
+  for (const PoolTurn& turn : turns) add_bounds(turn, shared, out);
+  return out;
+}
+
+PoolTurn pool_turn(const RlJob& job, const RlStep& step) {
+  const BytesPerSecond link = job.cluster.device.resolved().host_bandwidth;
+  const BytesPerSecond copy = std::min(job.program.host_copy.get(), link);
+  return {.sync = step.sync.time(),
+          .rollout = step.rollout.time,
+          .validation = step.validation,
+          .trains = step.trains,
+          .engines_copy = step.rollout.weights / link,
+          .policy_copy = step.passes.parameters / copy};
+}
+
+PoolHosts pool_hosts(const std::vector<RlJob>& jobs, const std::vector<RlStep>& steps) {
+  PoolHosts out;
+  const Cluster& cluster = jobs.front().cluster;
+  out.share = cluster.host.memory.value.value_or(Bytes()) /
+              static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_host));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const PolicyPasses& passes = steps[i].passes;
+    const double policies = jobs[i].training.reference ? 2 : 1;
+    out.rollout += steps[i].rollout.weights;
+    out.training += passes.optimizer + policies * passes.parameters;
+  }
+  check_fits("rollout", out.rollout, out.share);
+  check_fits("training", out.training, out.share);
+  return out;
+}
+
+void check_shares_pools(const RlJob& job, const RlJob& first) {
+  if (!job.split())
+    refuse("a job that generates and trains on the same GPUs, which leaves none idle",
+           "generation.gpus: GPUs that only generate");
+  if (job.steps_off > 0)
+    refuse(fmt::format("a job {} off, both of whose pools are at work at once",
+                       job.steps_off == 1 ? "1 step" : fmt::format("{} steps", job.steps_off)),
+           "steps_off 0");
+  if (job.generation_gpus() != first.generation_gpus() ||
+      job.training_gpus() != first.training_gpus())
+    refuse(
+        fmt::format("{} GPUs that generate and {} that train", job.generation_gpus(),
+                    job.training_gpus()),
+        fmt::format("{} and {}, as the first job", first.generation_gpus(), first.training_gpus()));
+}
+
+}  // namespace orrery

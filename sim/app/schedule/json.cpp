@@ -256,21 +256,25 @@ Json schedule_json(const Scheduled& s) {
   Json points = Json::array();
   for (const SchedulePoint& p : s.points) points.push_back(point_json(s, p));
   const FleetTime horizon = s.points.front().asked.question.horizon;
-  return {{"jobs", s.jobs.name},
-          {"points", points},
-          {"best", s.best},
-          {"objective", s.objective},
-          {"differences", differences_json(s)},
-          {"reasons", reasons_json(s)},
-          {"search", search_json(s)},
-          {"trainings", trainings_json(s)},
-          {"post_trainings", post_trainings_json(*s.points.front().asked.jobs)},
-          {"served", served_json(*s.points.front().asked.jobs)},
-          {"batches", batches_json(*s.points.front().asked.jobs)},
-          {"caps", caps_json(s)},
-          {"horizon_s", horizon != fleet_never ? Json(to_seconds(horizon).si()) : Json(nullptr)},
-          {"stopped", s.stopped},
-          {"assumptions", s.jobs.notes}};
+  Json out = {
+      {"jobs", s.jobs.name},
+      {"points", points},
+      {"best", s.best},
+      {"objective", s.objective},
+      {"differences", differences_json(s)},
+      {"reasons", reasons_json(s)},
+      {"search", search_json(s)},
+      {"trainings", trainings_json(s)},
+      {"post_trainings", post_trainings_json(*s.points.front().asked.jobs)},
+      {"served", served_json(*s.points.front().asked.jobs)},
+      {"batches", batches_json(*s.points.front().asked.jobs)},
+      {"caps", caps_json(s)},
+      {"horizon_s", horizon != fleet_never ? Json(to_seconds(horizon).si()) : Json(nullptr)},
+      {"stopped", s.stopped},
+      {"assumptions", s.jobs.notes}};
+  if (Json pools = shared_pools_json(*s.points.front().asked.jobs); !pools.empty())
+    out["shared_pools"] = std::move(pools);
+  return out;
 }
 
 std::string schedule_rows(const Scheduled& s) {

@@ -59,6 +59,11 @@ SortedJson entry_inline(const JsonValue& entry, const JsonValue& question) {
   for (const char* key : {"serve", "batch", "rl"})
     if (const auto part = entry.find(key); part && part->is_object())
       one[key] = training_inline(*part, question);
+  if (const auto rl = entry.find("rl"); rl && rl->is_array()) {
+    one["rl"] = SortedJson::array();
+    for (const JsonValue& part : rl->items())
+      one["rl"].push_back(part.is_object() ? training_inline(part, question) : part.raw());
+  }
   if (const auto load = entry.find("load"); load && load->is_object() && load->has("like"))
     one["load"]["like"] = inlined(one["load"]["like"], job_mix_entries(catalog_folder()));
   return one;

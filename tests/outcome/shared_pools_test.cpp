@@ -70,7 +70,7 @@ TEST_CASE("law: turns on shared pools take what a run phase by phase takes") {
   }
 }
 
-TEST_CASE("law: a period is no shorter than any bound, no longer than all that is done in it") {
+TEST_CASE("law: a period keeps to its bounds") {
   RandomStream random(3, 4);
   for (int i = 0; i < draws; ++i) {
     const auto turns = drawn_turns(random, 2 + random.below(4), i % 2 == 0);

@@ -44,6 +44,11 @@ SortedJson answer_of(const SortedJson& asked) {
   return SortedJson::parse(o.out);
 }
 
+SortedJson pools_of(const SortedJson& rl) {
+  const SortedJson answer = answer_of(question(rl));
+  return answer.at("shared_pools").at(0);
+}
+
 void expect_refusal(const SortedJson& rl, const std::string& words, int code = 2) {
   const Outcome o = ask(question(rl));
   INFO(o.err);
@@ -102,6 +107,25 @@ TEST_CASE("pools are told in words, and their answers repeat", "[schedule]") {
   const Outcome again = run("rerun " + scratch.add("answer.json", json.out).string());
   INFO(again.err);
   CHECK(again.code == 0);
+}
+
+TEST_CASE("a better order of more jobs is told", "[schedule]") {
+  // Two of many responses and two of few: long turns want to meet each other.
+  SortedJson list = SortedJson::array();
+  for (const char* id : {"few", "many", "few-too", "many-too"}) {
+    list.push_back(llama(id, 500));
+    list.back()["responses"] = std::string(id).starts_with("many") ? 2048 : 512;
+  }
+  const SortedJson pools = pools_of(list);
+  const SortedJson& best = pools.at("best_order");
+  CHECK(best.at("jobs") == SortedJson{"few", "many", "many-too", "few-too"});
+  CHECK(best.at("step_s").get<double>() < 0.97 * pools.at("step_s").get<double>());
+  CHECK(ask(question(list)).out.find("In the order few, many, many-too, few-too a period takes") !=
+        std::string::npos);
+  std::swap(list[2], list[3]);
+  const SortedJson ordered = pools_of(list);
+  CHECK(ordered.at("step_s") == best.at("step_s"));
+  CHECK(ask(question(list)).out.find("In the order") == std::string::npos);
 }
 
 TEST_CASE("jobs of RL that cannot take turns are refused where they stand", "[schedule]") {

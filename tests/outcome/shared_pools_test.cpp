@@ -113,6 +113,25 @@ TEST_CASE("law: one more job makes no other one faster") {
   }
 }
 
+TEST_CASE("law: no drawn order of turns is faster than the best one") {
+  RandomStream random(9, 10);
+  int better = 0;
+  for (int i = 0; i < draws; ++i) {
+    auto turns = drawn_turns(random, 2 + random.below(5), i % 2 == 0);
+    const PoolOrder best = best_order(turns);
+    const Seconds given = share_pools(turns).period;
+    std::vector<PoolTurn> ordered;
+    for (const std::size_t job : best.jobs) ordered.push_back(turns[job]);
+    CHECK(share_pools(ordered).period == best.period);
+    CHECK(best.period <= given);
+    if (turns.size() == 2) CHECK(best.jobs == std::vector<std::size_t>{0, 1});
+    if (best.period < given * 0.99) ++better;
+    for (std::size_t n = turns.size(); n > 1; --n) std::swap(turns[n - 1], turns[random.below(n)]);
+    CHECK(best.period <= share_pools(turns).period * (1 + 1e-12));
+  }
+  CHECK(better > draws / 10);
+}
+
 TEST_CASE("two equal jobs fill each other's bubbles, and their steps stay") {
   const PoolTurn even{.rollout = Seconds(100), .trains = Seconds(100)};
   const SharedPools pools = share_pools({even, even});

@@ -10,6 +10,7 @@
 #include "sim/app/schedule/event_rows.h"
 #include "sim/app/schedule/point_names.h"
 #include "sim/base/text/words.h"
+#include "sim/outcome/noise.h"
 #include "sim/question/rl/rl_settings.h"
 
 namespace orrery {
@@ -98,6 +99,12 @@ std::string limit_sentence(PoolLimit limit) {
   return "either pool waits for the other";
 }
 
+std::vector<std::string> ids_of(const PostTraining& job, const PoolOrder& order) {
+  std::vector<std::string> ids;
+  for (const std::size_t i : order.jobs) ids.push_back(job.members[i].id);
+  return ids;
+}
+
 void add_pools(Document& document, const PostTraining& job) {
   const EntryPools& pools = *job.pools;
   const SharedPools& shared = pools.shared;
@@ -126,6 +133,10 @@ void add_pools(Document& document, const PostTraining& job) {
       "GPU-time: {} tokens/s/GPU, {} in turns.",
       limit_sentence(shared.limit), shared.gain, grouped(std::llround(tokens_alone(job))),
       grouped(std::llround(shared.gain * tokens_alone(job)))));
+  if (pools.best.period * (1 + least_gain) < shared.period)
+    document.paragraph(fmt::format("In the order {} a period takes {}.",
+                                   joined(ids_of(job, pools.best), ", "),
+                                   to_text(pools.best.period)));
 }
 
 }  // namespace
@@ -206,22 +217,24 @@ Json shared_pools_json(const FleetJobs& jobs) {
                   {"least_step_s", bound.si()},
                   {"host_bytes_per_gpu", states.si()}};
     };
-    out.push_back({{"id", job.id},
-                   {"step_s", shared.period.si()},
-                   {"step_low_s", pools.range.low * shared.period.si()},
-                   {"step_high_s", pools.range.high * shared.period.si()},
-                   {"longest_step_alone_s", shared.longest.si()},
-                   {"limit", to_text(shared.limit)},
-                   {"gain", shared.gain},
-                   {"tokens_per_s_per_gpu", shared.gain * tokens_alone(job)},
-                   {"tokens_per_s_per_gpu_alone", tokens_alone(job)},
-                   {"host_share_bytes_per_gpu",
-                    pools.hosts.share > Bytes{} ? Json(pools.hosts.share.si()) : Json(nullptr)},
-                   {"rollout", pool(pools.rollout_gpus, shared.rollout_busy, shared.rollout_bound,
-                                    pools.hosts.rollout)},
-                   {"training", pool(pools.training_gpus, shared.training_busy,
-                                     shared.training_bound, pools.hosts.training)},
-                   {"jobs", turns}});
+    out.push_back(
+        {{"id", job.id},
+         {"step_s", shared.period.si()},
+         {"step_low_s", pools.range.low * shared.period.si()},
+         {"step_high_s", pools.range.high * shared.period.si()},
+         {"longest_step_alone_s", shared.longest.si()},
+         {"limit", to_text(shared.limit)},
+         {"gain", shared.gain},
+         {"tokens_per_s_per_gpu", shared.gain * tokens_alone(job)},
+         {"tokens_per_s_per_gpu_alone", tokens_alone(job)},
+         {"host_share_bytes_per_gpu",
+          pools.hosts.share > Bytes{} ? Json(pools.hosts.share.si()) : Json(nullptr)},
+         {"rollout",
+          pool(pools.rollout_gpus, shared.rollout_busy, shared.rollout_bound, pools.hosts.rollout)},
+         {"training", pool(pools.training_gpus, shared.training_busy, shared.training_bound,
+                           pools.hosts.training)},
+         {"jobs", turns},
+         {"best_order", {{"jobs", ids_of(job, pools.best)}, {"step_s", pools.best.period.si()}}}});
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/base/errors/cannot_exist.h"
 #include "sim/base/errors/check.h"
@@ -39,6 +40,43 @@ void add_bounds(const PoolTurn& turn, bool shared, SharedPools& out) {
   out.gain += turn.alone() / out.period;
 }
 
+// Of the slot of a job: what the rollout pool does until the new weights go over, and the other
+// one.
+struct Slot {
+  Seconds generates, trains;
+};
+Slot slot_of(const PoolTurn& turn, const PoolTurn& before) {
+  return {.generates = before.generates() + before.engines_copy + turn.engines_copy,
+          .trains = before.policy_copy + turn.policy_copy + turn.trains};
+}
+
+Seconds period_of(const std::vector<PoolTurn>& turns, const std::vector<std::size_t>& order) {
+  Seconds period;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const PoolTurn& turn = turns[order[i]];
+    const Slot slot = slot_of(turn, turns[order[i == 0 ? order.size() - 1 : i - 1]]);
+    period += std::max(slot.generates, slot.trains) + turn.sync;
+  }
+  return period;
+}
+
+std::vector<std::size_t> given_order(std::size_t jobs) {
+  std::vector<std::size_t> order(jobs);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+PoolLimit limit_of(const std::vector<PoolTurn>& turns) {
+  bool rollout = true, training = true;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const Slot slot = slot_of(turns[i], turns[i == 0 ? turns.size() - 1 : i - 1]);
+    rollout = rollout && slot.generates >= slot.trains;
+    training = training && slot.trains >= slot.generates;
+  }
+  if (rollout == training) return PoolLimit::both;
+  return rollout ? PoolLimit::rollout : PoolLimit::training;
+}
+
 }  // namespace
 
 std::string_view to_text(PoolLimit limit) { return limit_text[limit]; }
@@ -46,20 +84,20 @@ std::string_view to_text(PoolLimit limit) { return limit_text[limit]; }
 SharedPools share_pools(const std::vector<PoolTurn>& turns) {
   SharedPools out;
   const bool shared = turns.size() > 1;
-  bool rollout = true, training = true;
-  if (!shared) out.period = turns.front().alone();
-  for (std::size_t i = 0; shared && i < turns.size(); ++i) {
-    const PoolTurn& turn = turns[i];
-    const PoolTurn& before = turns[i == 0 ? turns.size() - 1 : i - 1];
-    const Seconds generates = before.generates() + before.engines_copy + turn.engines_copy;
-    const Seconds trains = before.policy_copy + turn.policy_copy + turn.trains;
-    out.period += std::max(generates, trains) + turn.sync;
-    rollout = rollout && generates >= trains;
-    training = training && trains >= generates;
-  }
-  if (rollout != training) out.limit = rollout ? PoolLimit::rollout : PoolLimit::training;
+  out.period = shared ? period_of(turns, given_order(turns.size())) : turns.front().alone();
+  if (shared) out.limit = limit_of(turns);
   for (const PoolTurn& turn : turns) add_bounds(turn, shared, out);
   return out;
+}
+
+PoolOrder best_order(const std::vector<PoolTurn>& turns) {
+  std::vector<std::size_t> order = given_order(turns.size());
+  PoolOrder best{.jobs = order, .period = share_pools(turns).period};
+  if (turns.size() < 3 || turns.size() > most_ordered) return best;
+  while (std::next_permutation(order.begin() + 1, order.end()))
+    if (const Seconds period = period_of(turns, order); period < best.period)
+      best = {.jobs = order, .period = period};
+  return best;
 }
 
 PoolTurn pool_turn(const RlJob& job, const RlStep& step) {

@@ -2,6 +2,7 @@
 // Lets jobs of RL take turns on GPUs that generate and on GPUs that train.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +46,15 @@ struct SharedPools {
 //   period = sum of slots
 // A single job takes its step, without copies.
 SharedPools share_pools(const std::vector<PoolTurn>& turns);
+
+// The order of turns with the shortest period, from the first job on; the given one where none is
+// shorter, and of more jobs than `most_ordered`, whose orders are too many to try.
+inline constexpr std::size_t most_ordered = 8;
+struct PoolOrder {
+  std::vector<std::size_t> jobs;
+  Seconds period;
+};
+PoolOrder best_order(const std::vector<PoolTurn>& turns);
 
 // The optimizer's states go to the host and come back once a step, shared or not: `trains` has it.
 PoolTurn pool_turn(const RlJob& job, const RlStep& step);

@@ -81,6 +81,7 @@ void read_members(const JsonValue& rl, const std::vector<RlJob>& jobs, int threa
     out.members.push_back(member);
   }
   pools.shared = share_pools(turns);
+  pools.best = best_order(turns);
   pools.hosts = placed(place_of(rl), [&] { return pool_hosts(jobs, steps); });
   out.pools = pools;
 }

@@ -29,6 +29,7 @@ struct RlMember {
 struct EntryPools {
   std::int64_t rollout_gpus = 0, training_gpus = 0;
   SharedPools shared;
+  PoolOrder best;  // of their turns
   PoolHosts hosts;
   RlRange range;  // of the period: the widest of all jobs
 };

@@ -94,7 +94,7 @@ export const commands = {
       { title: "Policy", fields: [
         { key: "policy", label: "Order", words: ["fifo", "sjf", "easy", "sjf-easy", "priority", "priority-easy",
           "preempt", "deadline", "las", "conservative", "goodput", "max-min", "fair"], several: true, example: "fifo" },
-        { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "random"],
+        { key: "place", label: "Placement", words: ["pool", "pack", "spread", "least-level", "fragmentation", "least-contention", "random"],
           several: true, example: "pack" },
         { key: "defragment", label: "Moves", words: ["never", "pays"], several: true, example: "never",
           help: "of running jobs" },

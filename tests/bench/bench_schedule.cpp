@@ -6,6 +6,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
+#include "sim/engine/jobs/placer.h"
 
 namespace {
 
@@ -106,14 +107,15 @@ class GangPrices final : public PlacePrices {
   }
 };
 
-void year_that_breaks(benchmark::State& state, double load, bool meets) {
+void year_that_breaks(benchmark::State& state, double load, bool meets,
+                      JobPlace place = JobPlace::least_level) {
   ClusterJobs jobs = mixed_jobs(static_cast<std::size_t>(state.range(0)), 100'000, load);
   for (ClusterJob& job : jobs.jobs) {  // a million of them fill a year
     job.submit.us *= 30;
     job.length.us *= 30;
     job.limit.us *= 30;
   }
-  FleetQuestion question = question_of(JobFit::easy, JobPlace::least_level, 100'000);
+  FleetQuestion question = question_of(JobFit::easy, place, 100'000);
   JobWork saving{.save_steps = INT64_C(3'600'000'000), .save_ps = INT64_C(20'000'000'000'000)};
   saving.start.us = 60'000'000;
   saving.restart.us = 600'000'000;
@@ -149,12 +151,18 @@ void year_breaks_busy(benchmark::State& state) { year_that_breaks(state, 1.0, fa
 BENCHMARK(year_breaks_busy)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 void year_breaks_and_meets(benchmark::State& state) { year_that_breaks(state, 0.9, true); }
 BENCHMARK(year_breaks_and_meets)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+void year_least_contention(benchmark::State& state) {
+  year_that_breaks(state, 0.9, true, JobPlace::least_contention);
+}
+BENCHMARK(year_least_contention)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 
 // Single places for gangs on a cluster of 100,000 GPUs of which a fifth is free.
-void place_least_level(benchmark::State& state) {
-  Slots slots(question_of(JobFit::block, JobPlace::least_level, 100'000).shape);
+void place(benchmark::State& state, JobPlace rule) {
+  Slots slots(question_of(JobFit::block, rule, 100'000).shape);
   RandomStream random(3, 0);
-  Placer placer(JobPlace::least_level, 0);
+  Placer placer(rule, 0,
+                std::make_shared<const FragmentTable>(
+                    usual_pieces(mixed_jobs(10'000, 100'000, 0.9).jobs, 8, false), 8));
   std::vector<Grants> held;
   const auto gang = [&] {
     return static_cast<std::int32_t>(random.below(2) == 0 ? 1 + random.below(8)
@@ -174,6 +182,11 @@ void place_least_level(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations());
 }
+void place_least_level(benchmark::State& state) { place(state, JobPlace::least_level); }
 BENCHMARK(place_least_level);
+void place_pack(benchmark::State& state) { place(state, JobPlace::pack); }
+BENCHMARK(place_pack);
+void place_fragmentation(benchmark::State& state) { place(state, JobPlace::fragmentation); }
+BENCHMARK(place_fragmentation);
 
 }  // namespace

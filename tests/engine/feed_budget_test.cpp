@@ -7,6 +7,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
+#include "sim/engine/jobs/placer.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/cap_case.h"
 #include "tests/engine/random_jobs.h"

@@ -15,7 +15,7 @@ namespace {
 std::vector<FleetQuestion> conservative_questions(std::int32_t hosts) {
   std::vector<FleetQuestion> out;
   for (const JobPlace place : {JobPlace::pool, JobPlace::pack, JobPlace::spread,
-                               JobPlace::least_level, JobPlace::random}) {
+                               JobPlace::least_level, JobPlace::fragmentation, JobPlace::random}) {
     FleetQuestion question;
     question.shape = place == JobPlace::pool ? pool_shape(hosts * 8) : small_cluster(hosts);
     question.policy = {JobOrder::fifo, JobFit::conservative, place};
@@ -119,7 +119,8 @@ class PlainConservative {
         shape_(question.shape),
         slots_(shape_),
         plan_(shape_),
-        placer_(question.policy.place, question.seed),
+        placer_(question.policy.place, question.seed,
+                std::make_shared<const FragmentTable>(usual_pieces(list.jobs, 8, false), 8)),
         starts_(list.jobs.size(), fleet_never) {
     while (step()) {
     }

@@ -91,8 +91,8 @@ TEST_CASE("a gang that gave up stands behind those that came after it", "[fleet]
 
 // Where hosts break, jobs that hold accelerators and run do not know what waits beside them.
 FleetQuestion drawn_question(std::uint64_t seed, std::uint64_t round) {
-  const std::array places = {JobPlace::pack, JobPlace::spread, JobPlace::least_level,
-                             JobPlace::random, JobPlace::pool};
+  const std::array places = {JobPlace::pack,          JobPlace::spread, JobPlace::least_level,
+                             JobPlace::fragmentation, JobPlace::random, JobPlace::pool};
   FleetQuestion question = question_of(10, static_cast<std::int64_t>(30 + 100 * (round % 4)));
   question.policy.place = places[round % places.size()];
   question.seed = seed;

@@ -7,6 +7,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
+#include "sim/engine/jobs/placer.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_jobs.h"
 
@@ -17,8 +18,9 @@ std::vector<FleetQuestion> all_questions(std::int32_t hosts) {
   std::vector<FleetQuestion> out;
   for (const JobOrder order : {JobOrder::fifo, JobOrder::sjf})
     for (const JobFit fit : {JobFit::block, JobFit::easy})
-      for (const JobPlace place : {JobPlace::pool, JobPlace::pack, JobPlace::spread,
-                                   JobPlace::least_level, JobPlace::random}) {
+      for (const JobPlace place :
+           {JobPlace::pool, JobPlace::pack, JobPlace::spread, JobPlace::least_level,
+            JobPlace::fragmentation, JobPlace::random}) {
         FleetQuestion question;
         question.shape = place == JobPlace::pool ? pool_shape(hosts * 8) : small_cluster(hosts);
         question.policy = {order, fit, place};

@@ -4,6 +4,7 @@
 
 #include "sim/base/random.h"
 #include "sim/engine/cluster/fleet_run.h"
+#include "sim/engine/jobs/placer.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/engine/random_jobs.h"
 
@@ -21,14 +22,16 @@ ClusterJobs gangs(std::uint64_t seed) {
 }
 
 FleetQuestion question_of(std::uint64_t round) {
-  constexpr JobPlace places[] = {JobPlace::pack, JobPlace::spread, JobPlace::least_level,
-                                 JobPlace::random};
+  constexpr JobPlace places[] = {
+      JobPlace::pack,          JobPlace::spread,           JobPlace::least_level,
+      JobPlace::fragmentation, JobPlace::least_contention, JobPlace::random};
   FleetQuestion question;
   question.shape = small_cluster(11);  // the last group of either level is part full
   question.within = {0, 1};
   const bool stops = round % 3 == 0;
   question.policy = {stops ? JobOrder::priority : JobOrder::fifo,
-                     round % 2 == 0 ? JobFit::easy : JobFit::any, places[round % 4]};
+                     round % 2 == 0 ? JobFit::easy : JobFit::any,
+                     places[round % std::size(places)]};
   question.policy.preempts = stops;
   question.policy.defragments = round % 5 == 0;
   question.works[0].save_steps = 60 * second;
@@ -103,7 +106,8 @@ TEST_CASE("law: a place within a level is found wherever there is one", "[fleet]
     const auto gpus = static_cast<std::int32_t>(1 + random.below(32));
     const auto level = static_cast<std::int32_t>(random.below(2));
     for (const JobPlace rule :
-         {JobPlace::pack, JobPlace::spread, JobPlace::least_level, JobPlace::random}) {
+         {JobPlace::pack, JobPlace::spread, JobPlace::least_level, JobPlace::fragmentation,
+          JobPlace::least_contention, JobPlace::random}) {
       Grants place;
       Placer placer(rule, seed);
       const bool is = placer.find(slots, gpus, place, level);
@@ -115,8 +119,8 @@ TEST_CASE("law: a place within a level is found wherever there is one", "[fleet]
       ++found;
     }
   }
-  CHECK(found > 3'000);
-  CHECK(found < 13'000);
+  CHECK(found > 4'500);
+  CHECK(found < 19'500);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ FleetTime ConservativeLoop::next() const {
 
 ConservativeLoop::ConservativeLoop(FleetState& state, const FleetQuestion& question)
     : state_(state),
-      placer_(question.policy.place, question.seed),
+      placer_(state.placer()),
       plan_(question.shape),
       power_(state, question),
       view_(question.shape) {}
@@ -58,7 +58,7 @@ FleetTime ConservativeLoop::find(const Promise& promise, Grants& place) {
       }
     show(room);
     if (power_.empty()) {
-      placer_.find(view_, job.gpus, place);
+      placer_.find(view_, job.gpus, place, no_level, job.job);
       return from;
     }
     if (power_.find(job.job, view_, from, then.end(), placer_, place)) return from;

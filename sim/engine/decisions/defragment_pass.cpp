@@ -12,7 +12,7 @@ DefragmentPass::DefragmentPass(FleetState& state, const FleetQuestion& question)
     : state_(state),
       question_(question),
       together_(JobPlace::pack, question.seed),
-      by_rule_(question.policy.place, question.seed),
+      by_rule_(state.placer()),
       priced_(question.prices != nullptr &&
               std::any_of(question.works.begin(), question.works.end(),
                           [](const JobWork& work) { return work.priced; })) {}
@@ -49,7 +49,7 @@ bool DefragmentPass::empties(std::int32_t host, std::int32_t wanted, Slots& futu
     if (!single || !may_move(job)) break;
     power.give(job, now);
     if (!power.find(state_.power_user(job), state_.job(job).gpus, no_level, future, together_,
-                    move.place) ||
+                    move.place, job) ||
         future.free_of(move.place.front().host) == future.shape().gpus_per_host) {
       power.take(job, now);
       break;
@@ -154,7 +154,7 @@ bool DefragmentPass::improve(FleetTime now) {
     power.give(job, state_.grants_of(job));
     std::vector<Move> move = {{.job = job, .place = {}}};
     if (!power.find(state_.power_user(job), asked.gpus, state_.level_of(job), future, by_rule_,
-                    move.front().place))
+                    move.front().place, job))
       continue;
     const std::int64_t there = question_.prices->price(asked.work, move.front().place).step_ps;
     const std::int64_t left = steps_of(work, asked.length) - state_.reach_at(job, now).steps;

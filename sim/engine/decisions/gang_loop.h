@@ -20,9 +20,7 @@ namespace orrery {
 class GangLoop final : public DecisionLoop {
  public:
   GangLoop(FleetState& state, const FleetQuestion& question)
-      : state_(state),
-        placer_(question.policy.place, question.seed),
-        timeout_(question.policy.gang_timeout) {}
+      : state_(state), placer_(state.placer()), timeout_(question.policy.gang_timeout) {}
   FleetTime next() const override;
   void submit(std::uint32_t /*job*/) override {}
   void settle(bool changed) override { changed_ = changed_ || changed; }

@@ -63,7 +63,7 @@ std::optional<FleetTime> PowerPlan::blocked_until(std::uint32_t job, FleetTime f
 bool PowerPlan::find(std::uint32_t job, const Slots& free, FleetTime from, FleetTime to,
                      Placer& placer, Grants& out) const {
   return most(from, to).find(state_.power_user(job), state_.job(job).gpus, no_level, free, placer,
-                             out);
+                             out, job);
 }
 
 }  // namespace orrery

@@ -87,7 +87,7 @@ RoundLoop::RoundLoop(FleetState& state, const FleetQuestion& question)
     : state_(state),
       question_(question),
       paces_(std::make_unique<FleetPaces>(state, question)),
-      placer_(question.policy.place, question.seed),
+      placer_(state.placer()),
       feeds_(state, question) {
   rounds_.gpus_per_host = question.shape.gpus_per_host;
   rounds_.apart = false;
@@ -208,6 +208,7 @@ std::vector<SizedGang> RoundLoop::choose_sizes(FleetTime now) {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     const ClusterJob& job = state_.job(active_[i].number);
     SizedGang& gang = gangs[i];
+    gang.job = active_[i].number;
     gang.rank = job.priority;
     gang.now = &state_.grants_of(active_[i].number);
     gang.stays = !job.preemptible && !gang.now->empty();

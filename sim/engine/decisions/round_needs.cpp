@@ -24,7 +24,8 @@ bool RoundNeeds::fits(const Slots& slots, const std::vector<SizedGang>& gangs, s
 bool RoundNeeds::find(const Slots& slots, Placer& placer, std::vector<SizedGang>& gangs,
                       std::size_t gang) {
   const std::int32_t gpus = gangs[gang].gpus;
-  return power_.find(user(gang, gpus), gpus, no_level, slots, placer, gangs[gang].place);
+  return power_.find(user(gang, gpus), gpus, no_level, slots, placer, gangs[gang].place,
+                     gangs[gang].job);
 }
 
 void RoundNeeds::change(std::size_t gang, const Grants& place, std::int32_t sign) {
@@ -44,7 +45,7 @@ bool RoundNeeds::find_smaller(const Slots& slots, Placer& placer, std::vector<Si
       of.place = *of.now;
       return true;
     }
-    if (power_.find(one, size->gpus, no_level, slots, placer, of.place)) return true;
+    if (power_.find(one, size->gpus, no_level, slots, placer, of.place, of.job)) return true;
     of.place.clear();
   }
   return false;

@@ -7,10 +7,18 @@
 
 namespace orrery {
 
+// None: it opens one, if there is one that is free.
+std::optional<std::uint64_t> FleetState::gpu_to_join(std::uint32_t number) const {
+  const std::int32_t milli = jobs_[number].milli;
+  const FragmentTable* fragments = placer_.fragments();
+  if (fragments == nullptr) return hosted_.shared.find(slots_, milli);
+  return hosted_.shared.find_by(*fragments, slots_, milli);
+}
+
 std::uint64_t FleetState::gpu_for(std::uint32_t number, const Grants& place) const {
   if (const auto gpu = hosted_.shared.gpu_of(number)) return *gpu;
   if (place.front().gpus > 0) return hosted_.shared.next();
-  const auto gpu = hosted_.shared.find(slots_, jobs_[number].milli);
+  const auto gpu = gpu_to_join(number);
   CHECK_THAT(gpu && hosted_.shared.host_of(*gpu) == place.front().host,
              "a part joins where it was found");
   return *gpu;

@@ -61,6 +61,15 @@ PowerRules power_rules(const std::vector<ClusterJob>& jobs, const FleetQuestion&
   return rules;
 }
 
+// Of all jobs of the list, whenever they come.
+std::shared_ptr<const FragmentTable> fragments_for(const std::vector<ClusterJob>& jobs,
+                                                   const FleetQuestion& question) {
+  if (question.policy.place != JobPlace::fragmentation) return nullptr;
+  const std::int32_t of_host = question.shape.gpus_per_host;
+  const bool share = question.policy.share != GpuShare::never;
+  return std::make_shared<const FragmentTable>(usual_pieces(jobs, of_host, share), of_host);
+}
+
 void count_held(SizedUse& use, std::int32_t gpus, FleetTime now) {
   use.held += static_cast<GpuMicros>(gpus) * (now - use.since).us;
   use.time += now - use.since;
@@ -78,7 +87,7 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
       jobs_(question.sizes.empty() ? jobs : sized_.now),
       question_(question),
       slots_(question.shape),
-      placer_(question.policy.place, question.seed),
+      placer_(question.policy.place, question.seed, fragments_for(jobs, question)),
       pool_(question.shape.hosts == 1 && question.policy.place == JobPlace::pool),
       plain_(is_plain(question) && !may_slow_parts(jobs, question)),
       exact_(plain_ && std::all_of(jobs.begin(), jobs.end(),
@@ -181,17 +190,17 @@ void FleetState::end_loan(std::uint32_t number) {
 bool FleetState::find(std::uint32_t job, Grants& out) {
   if (!has_power(milliwatts() + extra_milliwatts(job))) return false;
   if (shares(job))
-    if (const auto gpu = hosted_.shared.find(slots_, jobs_[job].milli)) {
+    if (const auto gpu = gpu_to_join(job)) {
       out.assign(1, {.host = hosted_.shared.host_of(*gpu), .hosts = 1, .gpus = 0});
       return true;
     }
   const std::int64_t each = power_.feeds.empty() ? 0 : power_.all.extra(power_user(job), 1);
   if (each == 0 || !power_.feeds.binds(power_.feeds.loads(), each, jobs_[job].gpus))
-    return placer_.find(slots_, jobs_[job].gpus, out, level_of(job));
+    return placer_.find(slots_, jobs_[job].gpus, out, level_of(job), job);
   if (power_.feeds.refuses(power_.feeds.loads(), each, jobs_[job].gpus)) return false;
   Slots view = slots_;
   power_.feeds.narrow(power_.feeds.loads(), each, view);
-  return placer_.find(view, jobs_[job].gpus, out, level_of(job));
+  return placer_.find(view, jobs_[job].gpus, out, level_of(job), job);
 }
 
 FleetTime FleetState::start_overhead(std::uint32_t job) const {

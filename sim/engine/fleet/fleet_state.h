@@ -13,6 +13,7 @@
 #include "sim/engine/fleet/shared_gpus.h"
 #include "sim/engine/jobs/job_ranks.h"
 #include "sim/engine/jobs/job_run.h"
+#include "sim/engine/jobs/placer.h"
 #include "sim/engine/jobs/running_ends.h"
 #include "sim/engine/jobs/waiting_list.h"
 #include "sim/engine/power/feed_budget.h"
@@ -134,6 +135,10 @@ class FleetState {
   // A place for a job that waits, by the rule; false: there is none now. Of a part that joins
   // others on a shared accelerator the place has a host and no accelerators of its own.
   bool find(std::uint32_t job, Grants& out);
+  // By which it is found; whoever plans by itself has one of its own like that.
+  const Placer& placer() const { return placer_; }
+  // Before anybody has one.
+  void set_judge(PlaceJudge& judge) { placer_.set_judge(judge); }
   const SharedGpus& shared() const { return hosted_.shared; }
   SharedGpus& shared() { return hosted_.shared; }
   // It asks for a part, and may share an accelerator.
@@ -215,6 +220,7 @@ class FleetState {
   void wait_again(std::uint32_t job, FleetTime now, FleetTime overhead, bool moves);
   void take_price(std::uint32_t job, const Grants& grants);
   void put_on_hosts(std::uint32_t job, bool there);
+  std::optional<std::uint64_t> gpu_to_join(std::uint32_t job) const;
   void begin_part(std::uint32_t job, const Grants& place);
   void end_part(std::uint32_t job);
   void draw(std::uint32_t job, bool begins);

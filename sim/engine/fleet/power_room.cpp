@@ -36,10 +36,10 @@ bool FuturePower::fits(PowerUser user, std::int32_t gpus, std::int32_t within,
 }
 
 bool FuturePower::find(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future,
-                       Placer& placer, Grants& out) const {
+                       Placer& placer, Grants& out, std::uint32_t job) const {
   return has(user, gpus) &&
          look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
-                      [&](const Slots& left) { return placer.find(left, gpus, out, within); });
+                      [&](const Slots& left) { return placer.find(left, gpus, out, within, job); });
 }
 
 bool FuturePower::carries(PowerUser user, std::int32_t gpus, const Grants& place) const {

@@ -29,9 +29,9 @@ class FuturePower {
     return fits(state_->power_user(job), state_->job(job).gpus, state_->level_of(job), future);
   }
   bool fits(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future) const;
-  // By the rule of a placer.
+  // By the rule of a placer. `job`: whose it is.
   bool find(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future,
-            Placer& placer, Grants& out) const;
+            Placer& placer, Grants& out, std::uint32_t job) const;
   // A place that is free then has power.
   bool carries(PowerUser user, std::int32_t gpus, const Grants& place) const;
   // There is no power for so many, wherever they are.

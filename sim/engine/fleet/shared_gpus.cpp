@@ -14,6 +14,30 @@ std::optional<std::uint64_t> SharedGpus::find(const Slots& slots, std::int32_t m
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> SharedGpus::find_by(const FragmentTable& fragments, const Slots& slots,
+                                                 std::int32_t milli) const {
+  std::optional<std::uint64_t> best;
+  double least = 0;
+  // Those of one room are alike: the first that stands on a host in use is looked at.
+  for (auto at = by_room_.lower_bound({milli, INT32_MIN, 0}); at != by_room_.end();) {
+    const auto [room, host, number] = *at;
+    if (slots.is_out(host)) {
+      ++at;
+      continue;
+    }
+    const double growth = fragments.joins(room, milli);
+    if (!best || growth < least - least_growth) {
+      best = number;
+      least = growth;
+    }
+    at = by_room_.lower_bound({room + 1, INT32_MIN, 0});
+  }
+  for (std::int32_t free = 1; best && free <= slots.shape().gpus_per_host; ++free)
+    if (slots.with_free(free).size() > 0 && fragments.opens(free, milli) < least - least_growth)
+      return std::nullopt;
+  return best;
+}
+
 std::vector<std::uint64_t> SharedGpus::take_changed() {
   std::vector<std::uint64_t> taken;
   taken.swap(changed_);

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/engine/packing/fragment_table.h"
 #include "topologies/slots.h"
 #include "workloads/cluster_job/cluster_job.h"
 
@@ -46,6 +47,10 @@ class SharedGpus {
   // The one that a part joins, on a host that is in use: with the least room that suffices (best
   // fit), of equals on the lowest host, then the oldest.
   std::optional<std::uint64_t> find(const Slots& slots, std::int32_t milli) const;
+  // By fragments: the one on which they grow least, of equals as find() has it; none where they
+  // grow less on one that is free.
+  std::optional<std::uint64_t> find_by(const FragmentTable& fragments, const Slots& slots,
+                                       std::int32_t milli) const;
   std::uint64_t next() const { return next_; }  // the number of the next opening
   std::int32_t host_of(std::uint64_t gpu) const { return gpus_.at(gpu).host; }
   // Whether it is opened for this part. There must be room.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/engine/jobs/policy.h"
+#include "sim/engine/jobs/placer.h"
 #include "topologies/slots.h"
 
 namespace orrery {
@@ -16,6 +16,7 @@ struct SizedGang {
   bool stays = false;           // it is not moved
   const Grants* now = nullptr;  // what it holds; empty: it waits
   Grants place = {};            // what it gets; empty: none, or no place was found
+  std::uint32_t job = no_job;   // whose it is
 };
 
 // What the place of a gang needs besides free accelerators. This one: nothing.
@@ -28,7 +29,7 @@ class GangNeeds {
   }
   virtual bool find(const Slots& slots, Placer& placer, std::vector<SizedGang>& gangs,
                     std::size_t gang) {
-    return placer.find(slots, gangs[gang].gpus, gangs[gang].place);
+    return placer.find(slots, gangs[gang].gpus, gangs[gang].place, no_level, gangs[gang].job);
   }
   // It takes a place (1) or leaves it (-1).
   virtual void change(std::size_t /*gang*/, const Grants& /*place*/, std::int32_t /*sign*/) {}

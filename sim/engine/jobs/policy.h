@@ -4,10 +4,8 @@
 
 #include <cstdint>
 
-#include "sim/base/random.h"
 #include "sim/base/text/enum_names.h"
 #include "sim/base/units/fleet_time.h"
-#include "topologies/slots.h"
 
 namespace orrery {
 
@@ -32,10 +30,20 @@ inline constexpr auto job_fit_text =
 // free as a whole (8: accelerators of a host) and the rest on one host.
 // pack: hosts of lowest number, the rest on the fullest host that has room. spread: the rest on the
 // emptiest. least-level: under the fewest switches, inside the fullest group that has room; the
-// rest as pack has it. random: any.
-enum class JobPlace : std::uint8_t { pool, pack, spread, least_level, random };
-inline constexpr auto job_place_text =
-    enum_names<JobPlace>({"pool", "pack", "spread", "least-level", "random"});
+// rest as pack has it. fragmentation: as pack, but the rest, and parts of accelerators, where what
+// the usual jobs cannot use grows least (FragmentTable). least-contention: as least-level, or near
+// that, where jobs lose least to each other (PlaceJudge). random: any.
+enum class JobPlace : std::uint8_t {
+  pool,
+  pack,
+  spread,
+  least_level,
+  fragmentation,
+  least_contention,
+  random,
+};
+inline constexpr auto job_place_text = enum_names<JobPlace>(
+    {"pool", "pack", "spread", "least-level", "fragmentation", "least-contention", "random"});
 
 // How long a job that was stopped and waits again is kept back first.
 struct RequeueDelay {
@@ -45,7 +53,8 @@ struct RequeueDelay {
 
 // Whether jobs that ask for parts of an accelerator share one. never: each has one of its own.
 // best_fit: a part goes to the shared accelerator with the least room that suffices, of equals on
-// the lowest host; where none has room, one is shared from then on that the place's rule finds.
+// the lowest host; where none has room, one is shared from then on that the place's rule finds. The
+// place `fragmentation` chooses among all of these by itself.
 enum class GpuShare : std::uint8_t { never, best_fit };
 inline constexpr auto gpu_share_text = enum_names<GpuShare>({"never", "best-fit"});
 
@@ -77,19 +86,5 @@ struct QueueQuota {
 
 // A gang that stands under one group of a level of the shape; no_level: anywhere.
 inline constexpr std::int32_t no_level = -1;
-
-// Finds a place for a gang, by one rule. One that ever had a place has one on an empty cluster.
-class Placer {
- public:
-  // `seed`: of random places.
-  Placer(JobPlace rule, std::uint64_t seed) : rule_(rule), random_(seed, 0) {}
-  // Whether there is a place; then `out` holds it, in order of hosts, and nothing is taken yet.
-  bool find(const Slots& slots, std::int32_t gpus, Grants& out, std::int32_t within = no_level);
-  static bool fits(const Slots& slots, std::int32_t gpus, std::int32_t within = no_level);
-
- private:
-  JobPlace rule_;
-  RandomStream random_;
-};
 
 }  // namespace orrery

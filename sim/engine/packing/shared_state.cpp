@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -78,6 +79,10 @@ std::vector<UsualTask> usual_tasks(const std::vector<SharedTask>& tasks) {
     if (all.empty() || !(all.back().task == task)) all.push_back({task, 0});
     all.back().share += 1 / static_cast<double>(tasks.size());
   }
+  return most_usual(std::move(all));
+}
+
+std::vector<UsualTask> most_usual(std::vector<UsualTask> all) {
   std::stable_sort(all.begin(), all.end(),
                    [](const UsualTask& a, const UsualTask& b) { return a.share > b.share; });
   double sum = 0;

@@ -30,8 +30,9 @@ struct UsualTask {
   SharedTask task;
   double share = 0;
 };
-// The most frequent ones that make up 95% of all; shares sum to 1.
+// The most frequent ones that make up 95% of all; shares sum to 1, before and after.
 std::vector<UsualTask> usual_tasks(const std::vector<SharedTask>& tasks);
+std::vector<UsualTask> most_usual(std::vector<UsualTask> all);
 // Thousandths of the host's free accelerators that the usual tasks cannot use, in the mean over
 // them: all where one cannot run there, else what is left of accelerators too full for it.
 double fragments(const HostState& host, const std::vector<UsualTask>& usual);

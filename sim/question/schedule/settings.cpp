@@ -56,8 +56,10 @@ std::vector<Setting> of_policies() {
        "deadline-preempt gang-timeout goodput "
        "optimus "
        "max-min fair"},
-      {"place", text, policy, "where a gang goes: pool, pack, spread, least-level, random (pack)",
-       SettingOf::both, "pool pack spread least-level random"},
+      {"place", text, policy,
+       "where a gang goes: pool, pack, spread, least-level, fragmentation, least-contention, "
+       "random (pack)",
+       SettingOf::both, "pool pack spread least-level fragmentation least-contention random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
       {"requeue_delay", quantity, policy,

@@ -34,6 +34,7 @@ enum class Library : std::uint8_t {
   sglang_attention,  // decode as SGLang calls it: FlashAttention 3, TensorRT-LLM's on Blackwell
   flashmla,          // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
   sglang_latent,     // the same as SGLang calls it
+  trtllm_latent,     // the same of earlier releases of TensorRT-LLM
   trtllm_linear,     // FP8 products of TensorRT-LLM, a scale per tensor found as they run
   trtllm_blocks,     // the same on Blackwell, a scale for each block of 128
   sglang_experts,    // expert layers as SGLang runs them on Hopper
@@ -103,6 +104,7 @@ inline constexpr auto library_text = enum_names<Library>({
     "sglang-attention",
     "flashmla",
     "sglang-latent",
+    "trtllm-latent",
     "trtllm-linear",
     "trtllm-linear-blocks",
     "sglang-experts",

@@ -172,7 +172,8 @@ namespace {
 bool is_serving(Library library) {
   return library == Library::flash3 || library == Library::flashinfer ||
          library == Library::trtllm_attention || library == Library::sglang_attention ||
-         library == Library::flashmla || library == Library::sglang_latent;
+         library == Library::flashmla || library == Library::sglang_latent ||
+         library == Library::trtllm_latent;
 }
 
 // TensorRT-LLM on Hopper: how its program cuts keys, and launches (version 1.3, decoderXQAImplJIT,

@@ -308,11 +308,11 @@ Library product_library(const FileName& name, Format format) {
 }
 
 // vLLM runs FlashAttention 3 on Hopper and FlashInfer on Blackwell; TensorRT-LLM and SGLang decode
-// with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two; over latents up
-// to release 1.2, "trtllm1", with kernels of its own).
+// with kernels and numbers of splits of their own (TensorRT-LLM on Hopper with two; over latents in
+// earlier releases, "trtllm1", with kernels of its own).
 Library attention_library(const FileName& name, bool latent_decode) {
   const bool decode = name.operation.ends_with("decode");
-  if (latent_decode && name.framework == "trtllm1") return Library::trtllm_attention;
+  if (latent_decode && name.framework == "trtllm1") return Library::trtllm_latent;
   if (latent_decode) return name.framework == "sglang" ? Library::sglang_latent : Library::flashmla;
   if (decode && name.framework == "trtllm")
     return name.gpu.starts_with("h") ? Library::trtllm_xqa : Library::trtllm_attention;

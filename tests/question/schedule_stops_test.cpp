@@ -50,6 +50,21 @@ TEST_CASE("a delay after stops lengthens waits for places again", "[schedule]") 
   CHECK(again("2 h") > again("0 s") + 3600);
 }
 
+TEST_CASE("grace is that of the question, and none by itself", "[schedule]") {
+  const auto grace = [](const SortedJson& more) {
+    return point(scheduled(lab(more))).asked.question.policy.grace;
+  };
+  CHECK_FALSE(grace(SortedJson::object()));
+  CHECK(grace({{"grace", "30 s"}}) == seconds_of(30));
+  CHECK(grace({{"grace", "0 s"}}) == FleetTime{});
+  const Scheduled list = scheduled(lab({{"grace", {"0 s", "1 h"}}}));
+  REQUIRE(list.points.size() == 2);
+  CHECK(list.points[1].asked.question.policy.grace == seconds_of(3600));
+  // Rounds decide by themselves who leaves.
+  const Scheduled rounds = scheduled(lab({{"policy", {"preempt", "goodput"}}, {"grace", "30 s"}}));
+  CHECK_FALSE(rounds.points[1].asked.question.policy.grace);
+}
+
 TEST_CASE("gangs that are not whole hold accelerators until their timeout", "[schedule]") {
   SortedJson without = lab({{"policy", "gang-timeout"}, {"gang_timeout", "1 h"}});
   without.erase("reliability");
@@ -88,6 +103,9 @@ TEST_CASE("delays, timeouts and deadlines that mean nothing are refused", "[sche
   fails({{"requeue_most", "1 h"}}, "nothing without requeue_delay");
   fails({{"requeue_delay", "2 min"}, {"requeue_most", "1 min"}}, "at least the 120 s");
   fails({{"policy", "goodput"}, {"requeue_delay", "2 min"}}, "rounds");
+  fails({{"grace", "-1 s"}}, "0 or more");
+  fails({{"policy", "easy"}, {"grace", "30 s"}}, "nothing without a policy that stops jobs");
+  fails({{"policy", "goodput"}, {"grace", "30 s"}}, "not in rounds");
   fails({{"gang_timeout", "1 h"}}, "nothing without gang-timeout");
   fails({{"policy", "gang-timeout"}, {"gang_timeout", "0 s"}}, "from 1 s on");
   fails({{"policy", "gang-timeout"}, {"power_limit", "1 MW"}}, "power_limit");

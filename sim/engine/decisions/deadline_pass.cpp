@@ -18,30 +18,30 @@ bool DeadlinePass::is_urgent(const WaitingJob& head, FleetTime now) const {
   return start > end - head.limit || !future.fits(head.job);
 }
 
-// Stopped now and going on at `until`, with what it has yet to do of its limit.
-bool DeadlinePass::can_wait(std::uint32_t number, FleetTime now, FleetTime until) const {
+// Stopped now, going on so long after it left its place, with what it has yet to do of its limit.
+bool DeadlinePass::can_wait(std::uint32_t number, FleetTime now, FleetTime wait) const {
   const ClusterJob& job = state_.job(number);
   if (due(job) == fleet_never) return true;
   const JobWork& work = state_.work_of(number);
-  const JobRun& run = state_.run_of(number);
-  const std::int64_t kept = work.save_steps > 0 ? state_.reach_at(number, now).steps : run.saved;
-  const JobRun again{.begin = state_.start_overhead(number) + FleetTime{work.save_ps / 1'000'000} +
-                              resume_of(work),
+  const StopCost cost = state_.cost_of_stop(number, now);
+  const JobRun again{.begin = state_.start_overhead(number) + cost.again,
                      .step_ps = work.step_ps,
-                     .done = kept};
-  return until + end_of(work, again, steps_of(work, job.limit)) <= due(job);
+                     .done = cost.kept};
+  return cost.leaves + wait + end_of(work, again, steps_of(work, job.limit)) <= due(job);
 }
 
 std::vector<std::uint32_t> DeadlinePass::candidates(const WaitingJob& head, FleetTime now) const {
   const FleetTime end = due(state_.job(head.job));
   // Whoever is stopped may be kept back as well.
-  const FleetTime until = now + std::max({head.limit, policy_.requeue.first, policy_.requeue.most});
+  const FleetTime wait = std::max({head.limit, policy_.requeue.first, policy_.requeue.most});
   std::vector<std::uint32_t> jobs;
   state_.ends().each([&](const RunningEnd& running) {
     const ClusterJob& job = state_.job(running.job);
-    const bool later = job.preemptible && due(job) > end;
+    if (state_.saves().contains(running.job)) return true;
+    const bool later = job.preemptible && due(job) > end &&
+                       state_.cost_of_stop(running.job, now).leaves + head.limit <= end;
     const bool old = state_.run_of(running.job).placed + policy_.preempt_after <= now;
-    if (later && old && can_wait(running.job, now, until)) jobs.push_back(running.job);
+    if (later && old && can_wait(running.job, now, wait)) jobs.push_back(running.job);
     return true;
   });
   sort_for_stops(state_, jobs);
@@ -57,7 +57,7 @@ bool DeadlinePass::make_room(FleetTime now) {
   const auto stopped = fewest_stops(state_, head.job, candidates(head, now));
   if (!stopped) return false;
   for (const std::uint32_t job : *stopped) state_.preempt(job, now);
-  return true;
+  return !stopped->empty();
 }
 
 }  // namespace orrery

@@ -18,7 +18,8 @@ DefragmentPass::DefragmentPass(FleetState& state, const FleetQuestion& question)
                           [](const JobWork& work) { return work.priced; })) {}
 
 bool DefragmentPass::may_move(std::uint32_t job) const {
-  return state_.job(job).preemptible && state_.work_of(job).save_steps > 0;
+  return state_.job(job).preemptible && state_.work_of(job).save_steps > 0 &&
+         !state_.saves().contains(job);
 }
 
 GpuMicros DefragmentPass::price_of(std::uint32_t job) const {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/fleet/stop_order.h"
+
 namespace orrery {
 
 void EasyPass::promise() {
@@ -27,7 +29,8 @@ bool EasyPass::head_has_place() const { return future_->fits(state_.waiting().he
 void EasyPass::decide(FleetTime now) {
   if (state_.waiting().size() < 2 || state_.is_full()) return;
   FleetTime window = fleet_never;
-  if (any_) {
+  if (any_) forget();
+  if (any_ && !waits_for_saves(state_, state_.waiting().head().job)) {
     head_ = state_.waiting().head().job;
   } else {
     // Somebody took longer than was expected.

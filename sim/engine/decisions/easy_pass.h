@@ -13,7 +13,7 @@ namespace orrery {
 
 class EasyPass {
  public:
-  // `any`: heads are promised nothing.
+  // `any`: heads are promised nothing, but for whom others were stopped that save.
   EasyPass(FleetState& state, bool any) : state_(state), any_(any) {}
   // Promises the head its start, and starts jobs behind it that leave it that start.
   void decide(FleetTime now);

@@ -76,13 +76,16 @@ void FleetDecisions::decide(FleetTime now) {
   } else {
     start_heads(now);
     if (policy_.fit != JobFit::block) easy_.decide(now);
-    if (policy_.defragments && defragment_.improve(now)) easy_.forget();
+    // Meanwhile nobody moves to a place that is promised.
+    const bool moves = policy_.defragments && state_.saves().empty();
+    if (moves && defragment_.improve(now)) easy_.forget();
   }
   services_.settle(now);
 }
 
 // For a head that has no place.
 bool FleetDecisions::stop_others(FleetTime now) {
+  if (policy_.grace) easy_.forget();  // whoever saves leaves before its limit
   return policy_.order == JobOrder::deadline ? deadlines_.make_room(now) : preempt_.make_room(now);
 }
 

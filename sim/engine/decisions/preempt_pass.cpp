@@ -11,6 +11,8 @@ namespace orrery {
 // Jobs of lower priority hold what is missing.
 bool PreemptPass::could_help(std::int64_t gpus, std::int32_t priority) const {
   std::int64_t lower = state_.slots().free();
+  for (const auto& [other, save] : state_.saves())
+    if (state_.ranks().priority_of(other) >= priority) lower += state_.job(other).gpus;
   for (const auto& [other, held] : state_.ranks().held())
     if (other < priority) lower += held;
   return lower >= gpus;
@@ -19,8 +21,8 @@ bool PreemptPass::could_help(std::int64_t gpus, std::int32_t priority) const {
 std::vector<std::uint32_t> PreemptPass::candidates(std::int32_t priority, FleetTime now) const {
   std::vector<std::uint32_t> jobs;
   state_.ends().each([&](const RunningEnd& end) {
-    const bool lower =
-        state_.ranks().priority_of(end.job) < priority && state_.job(end.job).preemptible;
+    const bool lower = state_.ranks().priority_of(end.job) < priority &&
+                       state_.job(end.job).preemptible && !state_.saves().contains(end.job);
     if (lower && state_.run_of(end.job).placed + question_.policy.preempt_after <= now)
       jobs.push_back(end.job);
     return true;
@@ -36,7 +38,7 @@ bool PreemptPass::make_room(FleetTime now) {
   const auto stopped = fewest_stops(state_, head.job, candidates(priority, now));
   if (!stopped) return false;
   for (const std::uint32_t job : *stopped) state_.preempt(job, now);
-  return true;
+  return !stopped->empty();
 }
 
 }  // namespace orrery

@@ -14,7 +14,7 @@ class PreemptPass {
   PreemptPass(FleetState& state, const FleetQuestion& question)
       : state_(state), question_(question) {}
   // Stops as few jobs as it takes, in their order, for the head of the list, which has no place;
-  // whether it has one then. Nobody is stopped in vain.
+  // whether it stopped any: then it may have one. Nobody is stopped in vain.
   bool make_room(FleetTime now);
 
  private:

@@ -258,6 +258,7 @@ void FleetState::change_speed(std::uint32_t number, FleetTime now, std::int64_t 
   const JobWork& work = work_of(number);
   JobRun& run = runs_[number];
   if (run.step_ps == step_ps && run.capped_ps == capped_ps) return;
+  if (clocks_.saves.contains(number)) return;  // it takes no steps
   forget_run(number);
   if (now < run.begin) {
     run.step_ps = step_ps;
@@ -352,6 +353,12 @@ bool FleetState::end_jobs(FleetTime now) {
   bool early = false;
   while (next_end() <= now) {
     const std::uint32_t number = ends_.first().job;
+    if (const auto save = clocks_.saves.find(number); save != clocks_.saves.end()) {
+      const HeldSave held = save->second;
+      leave_with(number, held.until, held.cause, cost_of_stop(number, held.until));
+      early = true;
+      continue;
+    }
     ends_.pop_first();
     const ClusterJob& job = jobs_[number];
     if (!exact_) {
@@ -411,7 +418,9 @@ void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64
 
 RunReach FleetState::reach_at(std::uint32_t number, FleetTime now) const {
   const JobWork& work = work_of(number);
-  return reach_of(work, runs_[number], steps_of(work, jobs_[number].length), now);
+  const auto save = clocks_.saves.find(number);
+  const FleetTime at = save != clocks_.saves.end() ? std::min(now, save->second.stops) : now;
+  return reach_of(work, runs_[number], steps_of(work, jobs_[number].length), at);
 }
 
 void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now,
@@ -428,8 +437,7 @@ void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTi
 
 void FleetState::close(FleetTime now) {
   ends_.each([&](const RunningEnd& end) {
-    const RunReach reach = reach_at(end.job, now);
-    account(end.job, reach, reach.steps, now);
+    account_whole(end.job, reach_at(end.job, now).steps, now);
     const ClusterJob& job = jobs_[end.job];
     if (job.sizes > 0) count_held(sized_.uses[end.job], job.gpus, now);
     tell(FleetEventKind::cut, now, end.job);

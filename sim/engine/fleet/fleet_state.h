@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "sim/engine/fleet/fleet_question.h"
@@ -21,11 +22,25 @@
 
 namespace orrery {
 
+// A job that was stopped for others and saves: it holds its place, and computes nothing.
+struct HeldSave {
+  FleetTime stops, until;
+  std::string_view cause;
+};
+
+// What a stop for others does to a job.
+struct StopCost {
+  FleetTime stops, leaves;  // it computes no more; it gives its place back
+  std::int64_t kept = 0;    // steps
+  FleetTime again;          // that it takes longer as it starts again
+};
+
 struct JobClocks {
-  std::vector<FleetTime> promised_ends = {};  // that the scheduler expects
-  std::vector<FleetTime> queued = {};         // when a job that is to start again was stopped
-  std::vector<FleetTime> turns = {};          // gang_timeout: since when it waits, for its turn
-  RequeueHolds held;                          // that were stopped and do not wait yet
+  std::vector<FleetTime> promised_ends = {};     // that the scheduler expects
+  std::vector<FleetTime> queued = {};            // when a job that is to start again was stopped
+  std::vector<FleetTime> turns = {};             // gang_timeout: since when it waits, for its turn
+  RequeueHolds held;                             // that were stopped and do not wait yet
+  std::map<std::uint32_t, HeldSave> saves = {};  // by job
   GangParts gangs = {};
 };
 
@@ -85,20 +100,13 @@ class FleetState {
   const Grants& grants_of(std::uint32_t job) const { return grants_[job]; }
   // Jobs that hold accelerators of a host, in no order. Only where something breaks or
   // jobs move.
-  const std::vector<std::uint32_t>& jobs_on(std::int32_t host) const {
-    return hosted_.by_host[static_cast<std::size_t>(host)];
-  }
+  const std::vector<std::uint32_t>& jobs_on(std::int32_t host) const;
   const JobWork& work_of(std::uint32_t job) const { return question_.works[jobs_[job].work]; }
   const ClusterJob& job(std::uint32_t number) const { return jobs_[number]; }
   // Of the shape, under one group of which it must stand; no_level: anywhere.
-  std::int32_t level_of(std::uint32_t job) const {
-    return jobs_[job].within == 0 ? no_level : question_.within[jobs_[job].within - 1U];
-  }
+  std::int32_t level_of(std::uint32_t job) const;
   // One group of that level is large enough.
-  bool could_stand(std::uint32_t job) const {
-    const std::int32_t level = level_of(job);
-    return level == no_level || jobs_[job].gpus <= slots_.shape().gpus_within(level);
-  }
+  bool could_stand(std::uint32_t job) const;
   // It has begun and has not been stopped; ends of before `now` were counted.
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
@@ -165,9 +173,13 @@ class FleetState {
   // Likewise, but it gives its accelerators back and waits for others.
   void requeue(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,
                std::string_view cause);
-  // Gives its accelerators back for a job of higher priority. It saves all whole steps first; what
-  // that takes, and a read of its state, is paid as it starts again.
-  void preempt(std::uint32_t job, FleetTime now);
+  // Stops a job that runs for others, or for want of power. Where nothing gives it time to save it
+  // saves all whole steps in no time; what that takes, and a read of its state, is paid as it
+  // starts again. With grace it holds its place until its save counts, or loses what is not saved.
+  void preempt(std::uint32_t job, FleetTime now, std::string_view cause = "preempted");
+  StopCost cost_of_stop(std::uint32_t job, FleetTime now) const;
+  // Jobs that are stopped and save, and hold their places meanwhile: they count as running.
+  const std::map<std::uint32_t, HeldSave>& saves() const { return clocks_.saves; }
   const JobRanks& ranks() const { return ranks_; }
   // las: it runs, and is in the second queue from now on.
   void demote(std::uint32_t job);
@@ -212,6 +224,8 @@ class FleetState {
   void account(std::uint32_t job, const RunReach& reach, std::int64_t kept, FleetTime at,
                std::int64_t lead_ps = 0);
   void stop_run(std::uint32_t job, FleetTime now, FleetTime trusted);
+  void leave_with(std::uint32_t job, FleetTime now, std::string_view cause, const StopCost& cost);
+  void account_whole(std::uint32_t job, std::int64_t kept, FleetTime now);
   void begin_run(std::uint32_t job, FleetTime now, FleetTime overhead, const StoreRead& read);
   void ask_store(std::uint32_t job, const StoreRead& read);
   void expect_end(std::uint32_t job);
@@ -242,6 +256,19 @@ class FleetState {
   JobRanks ranks_;
   ClusterPower power_;
 };
+
+inline const std::vector<std::uint32_t>& FleetState::jobs_on(std::int32_t host) const {
+  return hosted_.by_host[static_cast<std::size_t>(host)];
+}
+
+inline std::int32_t FleetState::level_of(std::uint32_t job) const {
+  return jobs_[job].within == 0 ? no_level : question_.within[jobs_[job].within - 1U];
+}
+
+inline bool FleetState::could_stand(std::uint32_t job) const {
+  const std::int32_t level = level_of(job);
+  return level == no_level || jobs_[job].gpus <= slots_.shape().gpus_within(level);
+}
 
 inline void FleetState::draw(std::uint32_t job, bool begins) {
   if (jobs_[job].is_part() && power_.all.is_open())

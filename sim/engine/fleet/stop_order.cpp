@@ -17,9 +17,23 @@ void sort_for_stops(const FleetState& state, std::vector<std::uint32_t>& jobs) {
   });
 }
 
+namespace {
+
+FutureRoom after_saves(const FleetState& state) {
+  FutureRoom future(state);
+  for (const auto& [job, save] : state.saves()) future.give(job, state.grants_of(job));
+  return future;
+}
+
+}  // namespace
+
+bool waits_for_saves(const FleetState& state, std::uint32_t job) {
+  return !state.saves().empty() && after_saves(state).fits(job);
+}
+
 std::optional<std::vector<std::uint32_t>> fewest_stops(const FleetState& state, std::uint32_t job,
                                                        const std::vector<std::uint32_t>& in_order) {
-  FutureRoom future(state);
+  FutureRoom future = after_saves(state);
   std::vector<std::uint32_t> stopped;
   for (const std::uint32_t one : in_order) {
     if (future.fits(job)) break;

@@ -14,8 +14,11 @@ namespace orrery {
 void sort_for_stops(const FleetState& state, std::vector<std::uint32_t>& jobs);
 
 // Of jobs that may be stopped, in that order: as few as it takes until another one has a place and
-// power; nothing where all of them are not enough.
+// power once those that save now have left; nothing where all of them are not enough.
 std::optional<std::vector<std::uint32_t>> fewest_stops(const FleetState& state, std::uint32_t job,
                                                        const std::vector<std::uint32_t>& in_order);
+
+// A job has a place and power once those that save now have left: it is promised that.
+bool waits_for_saves(const FleetState& state, std::uint32_t job);
 
 }  // namespace orrery

@@ -100,6 +100,27 @@ RunReach reach_of(const JobWork& work, const JobRun& run, std::int64_t steps, Fl
   return out;
 }
 
+LastSave last_save_of(const JobWork& work, const JobRun& run, std::int64_t steps, FleetTime at) {
+  const RunReach reach = reach_of(work, run, steps, at);
+  if (reach.saved >= reach.steps) return {at, at};
+  const LastSave anew{at, at + rounded_up(GpuPicos{work.save_ps} + work.write_ps)};
+  // The step that was under way as the speed changed is over, and its save is under way.
+  if (run.pending > reach.steps && run.pending_at <= anew.counts)
+    return {run.begin + rounded_up(run.lead_ps), run.pending_at};
+  if (reach.steps == run.pending && run.pending_at != fleet_never) {
+    // It was under way as the speed changed.
+    const FleetTime stall = run.in_step ? FleetTime{} : rounded_up(run.lead_ps);
+    return {std::max(at, run.begin + stall), run.pending_at};
+  }
+  const GpuPicos to_last =
+      run.lead_ps + static_cast<GpuPicos>(reach.steps - run.done) * run.step_ps +
+      static_cast<GpuPicos>(saves_between(work, run.done, reach.steps)) * work.save_ps;
+  if (reach.steps > run.done && reach.steps % work.save_steps == 0)
+    return {std::max(at, run.begin + rounded_up(to_last)),
+            run.begin + rounded_up(to_last + work.write_ps)};
+  return anew;
+}
+
 JobRun at_other_speed(const JobWork& work, const JobRun& run, std::int64_t steps, FleetTime now,
                       std::int64_t step_ps) {
   JobRun next = run;

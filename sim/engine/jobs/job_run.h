@@ -43,6 +43,13 @@ struct RunReach {
 };
 RunReach reach_of(const JobWork& work, const JobRun& run, std::int64_t steps, FleetTime at);
 
+// Whoever stops computing `at` has its whole steps in a save that counts at `counts`: that of
+// before, one that is under way until `stops`, or a new one. Nobody may stop who never saves.
+struct LastSave {
+  FleetTime stops, counts;
+};
+LastSave last_save_of(const JobWork& work, const JobRun& run, std::int64_t steps, FleetTime at);
+
 // The stretch that follows at another speed from `now` on, which is not before `begin`: what is
 // under way ends at the old one.
 JobRun at_other_speed(const JobWork& work, const JobRun& run, std::int64_t steps, FleetTime now,

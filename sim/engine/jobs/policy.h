@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/base/text/enum_names.h"
 #include "sim/base/units/fleet_time.h"
@@ -67,6 +68,10 @@ struct FleetPolicy {
   // those that began last. They save their whole steps first.
   bool preempts = false;
   FleetTime preempt_after;
+  // Whoever is stopped for others saves before it leaves, if that takes no longer than this; else
+  // what it did since its newest save is lost. None: it saves in no time, and pays as it starts
+  // again.
+  std::optional<FleetTime> grace = {};
   RequeueDelay requeue;
   // gang_timeout: until a gang that is not whole gives back what it holds. Five minutes: Kueue's
   // waitForPodsReady.timeout (kueue.sigs.k8s.io, release 0.14).

@@ -86,7 +86,8 @@ void IncidentPass::stop(std::size_t number, std::uint32_t job, FleetTime now) {
 void IncidentPass::count_stop(std::size_t number, std::uint32_t job, FleetTime now) {
   IncidentCount& count = counts_[number];
   ++count.stopped;
-  waiting_[job] = {number, now};
+  const auto save = state_.saves().find(job);
+  waiting_[job] = {number, save != state_.saves().end() ? save->second.until : now};
   if (count.largest < 0 ||
       state_.job(static_cast<std::uint32_t>(count.largest)).gpus < state_.job(job).gpus)
     count.largest = job;
@@ -106,7 +107,8 @@ void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
   std::vector<std::int32_t> hosts;
   for (std::int32_t host = feeds.feeds()[feed].from; host < feeds.feeds()[feed].to; ++host)
     hosts.push_back(host);
-  const std::vector<std::uint32_t> jobs = hosts_.jobs_on(hosts);
+  std::vector<std::uint32_t> jobs = hosts_.jobs_on(hosts);
+  std::erase_if(jobs, [&](std::uint32_t job) { return state_.saves().contains(job); });
   const GpuPicos before = lost_so_far(state_);
   suspend_.free(
       feeds.loads()[feed] - one.limit_left, now,
@@ -116,7 +118,7 @@ void IncidentPass::lose_supply(std::size_t number, FleetTime now) {
       one.name);
   count.lost += of_spent(lost_so_far(state_) - before);
   for (const std::uint32_t job : jobs)
-    if (!state_.is_running(job)) count_stop(number, job, now);
+    if (!state_.is_running(job) || state_.saves().contains(job)) count_stop(number, job, now);
 }
 
 void IncidentPass::restore_supply(std::size_t number) {
@@ -126,7 +128,7 @@ void IncidentPass::restore_supply(std::size_t number) {
 
 void IncidentPass::look_at_waiting(FleetTime now) {
   for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (!state_.is_running(one->first)) {
+    if (!state_.is_running(one->first) || state_.saves().contains(one->first)) {
       ++one;
       continue;
     }
@@ -137,7 +139,8 @@ void IncidentPass::look_at_waiting(FleetTime now) {
 
 std::vector<IncidentCount> IncidentPass::take_counts(FleetTime now) {
   for (const auto& [job, stopped] : waiting_)
-    counts_[stopped.incident].waited += held_for(state_.job(job), now - stopped.at);
+    counts_[stopped.incident].waited +=
+        held_for(state_.job(job), std::max(now - stopped.at, FleetTime{}));
   return std::move(counts_);
 }
 

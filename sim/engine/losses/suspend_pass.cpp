@@ -13,7 +13,8 @@ std::vector<std::uint32_t> SuspendPass::in_order(
     const std::function<std::int64_t(std::uint32_t)>& freed) const {
   std::vector<std::uint32_t> jobs;
   state_.ends().each([&](const RunningEnd& end) {
-    if (state_.job(end.job).preemptible && freed(end.job) > 0) jobs.push_back(end.job);
+    const bool may = state_.job(end.job).preemptible && !state_.saves().contains(end.job);
+    if (may && freed(end.job) > 0) jobs.push_back(end.job);
     return true;
   });
   sort_for_stops(state_, jobs);
@@ -23,6 +24,7 @@ std::vector<std::uint32_t> SuspendPass::in_order(
 std::int64_t SuspendPass::free(std::int64_t milliwatts, FleetTime now,
                                const std::function<std::int64_t(std::uint32_t)>& freed,
                                std::string_view cause) {
+  for (const auto& [job, save] : state_.saves()) milliwatts -= freed(job);
   if (milliwatts <= 0) return 0;
   std::vector<std::uint32_t> stopped;
   for (const std::uint32_t job : in_order(freed)) {
@@ -38,10 +40,7 @@ std::int64_t SuspendPass::free(std::int64_t milliwatts, FleetTime now,
     return true;
   });
   stopped_ += static_cast<std::int64_t>(stopped.size());
-  for (const std::uint32_t job : stopped) {
-    state_.leave(job, now, cause);
-    ++state_.records[job].preemptions;
-  }
+  for (const std::uint32_t job : stopped) state_.preempt(job, now, cause);
   return std::max<std::int64_t>(milliwatts, 0);
 }
 

@@ -15,7 +15,8 @@ class SuspendPass {
   explicit SuspendPass(FleetState& state) : state_(state) {}
   // Stops as few running jobs as it takes, in their order, to free so many milliwatts. `freed`:
   // those that the stop of a job frees; 0: it does not help. Jobs that are not preemptible run on.
-  // They save their whole steps first, wait again, and count as preempted. What is left to free.
+  // They save their whole steps first, wait again, and count as preempted: those that hold their
+  // places until their saves count draw power until then. What is left to free.
   std::int64_t free(std::int64_t milliwatts, FleetTime now,
                     const std::function<std::int64_t(std::uint32_t)>& freed,
                     std::string_view cause);

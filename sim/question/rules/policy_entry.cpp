@@ -83,6 +83,8 @@ AskedPolicy read_policy(const JsonValue& s, FleetQuestion& question) {
   if (const auto after = s.find("preempt_after"))
     rules.preempt_after =
         read_fleet_time(*after, Seconds{}, "a time of 0 or more, such as \"2 h\"");
+  if (const auto grace = s.find("grace"))
+    rules.grace = read_fleet_time(*grace, Seconds{}, "a time of 0 or more, such as \"30 s\"");
   read_requeue(s, rules.requeue);
   if (const auto timeout = s.find("gang_timeout"))
     rules.gang_timeout =

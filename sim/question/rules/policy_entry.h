@@ -30,7 +30,7 @@ struct AskedPolicy {
   std::optional<PolicyPreset> preset;  // of the catalogue
 };
 
-// Settings policy, place, round, preempt_after, requeue_delay, requeue_most, defragment,
+// Settings policy, place, round, preempt_after, grace, requeue_delay, requeue_most, defragment,
 // first_queue, meeting. Errors: names that are not known, times below 0, a most below the first.
 AskedPolicy read_policy(const JsonValue& settings, FleetQuestion& question);
 

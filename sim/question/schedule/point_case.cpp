@@ -234,7 +234,10 @@ PointCase PointReader::read(const JsonValue& s) {
     q.works.front().priced = out.scatter_cost > 1;
   }
   read_caps(s, out);
-  if (in_rounds) q.policy.requeue = {};  // rounds decide who starts again
+  if (in_rounds) {  // rounds decide who stops and who starts again
+    q.policy.requeue = {};
+    q.policy.grace = {};
+  }
   if (q.policy.fit == JobFit::slurm) {
     out.place = q.policy.blocks ? "block" : "tree";
     q.policy.place = JobPlace::pack;

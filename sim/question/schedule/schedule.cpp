@@ -193,10 +193,19 @@ void check_all_is_used(const Scheduled& out) {
   const bool suspends =
       std::any_of(out.points.begin(), out.points.end(),
                   [](const SchedulePoint& p) { return !p.asked.question.hours.limits.empty(); });
+  const bool loses_power =
+      std::any_of(out.points.begin(), out.points.end(), [](const SchedulePoint& p) {
+        const std::vector<Incident>& all = p.asked.question.breakdowns.incidents;
+        return std::any_of(all.begin(), all.end(),
+                           [](const Incident& one) { return one.feed >= 0; });
+      });
+  const bool one_by_one = some([](const FleetPolicy& p) { return p.fit != JobFit::rounds; });
+  if (!one_by_one || !(stops || suspends || loses_power))
+    useless("grace",
+            "nothing without a policy that stops jobs, but not in rounds, or power that falls");
   const bool gangs = some([](const FleetPolicy& p) { return p.fit == JobFit::gang_timeout; });
   if (!gangs) useless("gang_timeout", "nothing without gang-timeout");
-  const bool requeues = some([](const FleetPolicy& p) { return p.fit != JobFit::rounds; });
-  if (!requeues || !(stops || fails || happens || suspends || gangs))
+  if (!one_by_one || !(stops || fails || happens || suspends || gangs))
     for (const char* key : {"requeue_delay", "requeue_most"})
       useless(key,
               "nothing without reliability, incidents or a policy that stops jobs, but not in "

@@ -62,6 +62,10 @@ std::vector<Setting> of_policies() {
        SettingOf::both, "pool pack spread least-level fragmentation least-contention random"},
       {"preempt_after", quantity, policy,
        "preempt: jobs are stopped once they have run for so long (\"2 h\")"},
+      {"grace", quantity, policy,
+       "whoever is stopped for others, or for want of power, holds its place while it saves, if "
+       "that takes no longer (\"30 s\"), else loses what is not saved (without it saves take no "
+       "time, and are paid as jobs start again)"},
       {"requeue_delay", quantity, policy,
        "whoever was stopped and gave its place back waits for another after so long (\"2 min\"; at "
        "once, or as the preset has it)"},

@@ -24,7 +24,11 @@ TEST_CASE("law: no policy has a mean completion below the bound", "[fleet]") {
       job.length.us = static_cast<std::int64_t>(random.exponential(1) * 3e8);
       job.limit = job.length;
       job.gpus = static_cast<std::int32_t>(1 + random.below(round % 2 == 0 ? 1 : 40));
+      if (random.below(8) == 0) job.fate = JobFate::failed;
       list.jobs.push_back(job);
+      const auto number = static_cast<std::uint32_t>(i);
+      if (round % 3 == 0 && i > 0 && random.below(2) == 0)
+        list.dependencies.push_back({number, static_cast<std::uint32_t>(random.below(number))});
     }
     const std::int64_t gpus = round % 2 == 0 ? 4 : 32;
     const double bound = least_mean_completion(list, gpus).si();

@@ -58,7 +58,7 @@ TEST_CASE("job trace: a JSON object a line") {
   const std::string good = "\"submit_s\": 5, \"length_s\": 1, \"gpus\": ";
   CHECK(bad(good + "2, \"fait\": \"failed\"") ==
         "t: line 2: fait: found unknown key; expected submit_s, length_s, gpus, and perhaps id, "
-        "limit_s, deadline_s, queue, user, fate; did you mean \"fate\"?");
+        "limit_s, deadline_s, queue, user, fate, after; did you mean \"fate\"?");
   CHECK(bad("\"submit_s\": 5, \"gpus\": 1").find("t: line 2: length_s: found") == 0);
   CHECK(bad(good + "\"two\"") == "t: line 2: gpus: found \"two\"; expected a number");
   for (const char* gpus : {"1.5", "0"})

@@ -283,7 +283,7 @@ TEST_CASE("job trace: bad tables get one sentence too") {
         "t: line 2, column id: found \"\"; expected the id of a job");
   CHECK(refused("submit_s,length_s,gpu\n0,1,1\n", JobTraceFormat::orrery) ==
         "t: line 1: found column \"gpu\"; expected submit_s, length_s, gpus, and perhaps id, "
-        "limit_s, deadline_s, queue, user, fate; did you mean \"gpus\"?");
+        "limit_s, deadline_s, queue, user, fate, after; did you mean \"gpus\"?");
   CHECK(refused("submit_s,gpus\n0,1\n", JobTraceFormat::orrery) ==
         "t: line 1: found no column \"length_s\"; expected the columns that "
         "workloads/catalog/job_traces/README.md lists");

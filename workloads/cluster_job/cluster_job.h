@@ -54,11 +54,19 @@ inline FleetTime due(const ClusterJob& job) {
   return job.deadline == fleet_never ? fleet_never : job.submit + job.deadline;
 }
 
+// A job comes after another one: no rule looks at it before that has ended.
+struct JobDependency {
+  std::uint32_t job = 0, after = 0;  // places in the list
+  bool any = false;  // however that ends; else one that does not complete cancels the job
+  FleetTime think;   // so long after that end
+};
+
 // In order of submission, those of one instant in order of their rows.
 struct ClusterJobs {
   std::string name;  // as it was asked for
   std::vector<ClusterJob> jobs;
   std::vector<std::string> ids;  // of each job, in order; empty: jobs are named by their rows
+  std::vector<JobDependency> dependencies = {};  // in order of jobs, in no circle
   std::vector<std::string> queues = {"default"};
   std::vector<std::string> users;
   std::vector<std::string> notes;  // what was left out or set right while reading, once each

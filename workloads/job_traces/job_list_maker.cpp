@@ -9,6 +9,7 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
+#include "workloads/cluster_job/job_dependencies.h"
 
 namespace orrery {
 namespace {
@@ -54,6 +55,12 @@ void JobListMaker::add(std::size_t row, ClusterJob job, std::optional<FleetTime>
   list_.jobs.push_back(job);
 }
 
+void JobListMaker::depend(std::size_t row, const std::string& column, std::string text,
+                          FleetTime think) {
+  dependencies_.add(static_cast<std::uint32_t>(list_.jobs.size() - 1), row, column, std::move(text),
+                    think);
+}
+
 std::int32_t JobListMaker::queue_called(const std::string& name) {
   return queues_.number_of(name.empty() ? "default" : name);
 }
@@ -75,6 +82,10 @@ void JobListMaker::sort() {
   });
   reorder(list_.jobs, order);
   reorder(list_.ids, order);
+  if (list_.dependencies.empty()) return;
+  std::vector<std::uint32_t> places(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = static_cast<std::uint32_t>(i);
+  move_dependencies(list_, places);
 }
 
 ClusterJobs JobListMaker::made() {
@@ -90,6 +101,8 @@ ClusterJobs JobListMaker::made() {
          "have no limits: their lengths stand for them");
   note(out_of_order_, "row", "was not in order of submission, and was sorted",
        "were not in order of submission, and were sorted");
+  note(dependencies_.resolve(table_, line_of_id_, list_), "job",
+       "comes after one that was left out", "come after such as were left out");
   if (out_of_order_ > 0) sort();
   const FleetTime first = list_.jobs.front().submit;
   if (list_.jobs.back().submit - first > most_fleet_time)

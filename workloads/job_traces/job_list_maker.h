@@ -10,6 +10,7 @@
 
 #include "sim/base/text/csv.h"
 #include "workloads/cluster_job/cluster_job.h"
+#include "workloads/job_traces/dependency_names.h"
 
 namespace orrery {
 
@@ -34,6 +35,12 @@ class JobListMaker {
   // Error: an id that an earlier job has, or none.
   void add(std::size_t row, ClusterJob job, std::optional<FleetTime> limit);
 
+  // The job that was added last comes after those that the text in a column of its row names
+  // (DependencyNames), so long after their ends.
+  void depend(std::size_t row, const std::string& column, std::string text, FleetTime think = {});
+  // Of a row that is no job, which others may come after.
+  void leave_out(std::string id) { dependencies_.leave_out(std::move(id)); }
+
   std::int32_t queue_called(const std::string& name);  // "": the queue "default"
   std::int32_t user_called(const std::string& name);   // "": not known
 
@@ -41,7 +48,7 @@ class JobListMaker {
   void note(std::int64_t count, const char* noun, const char* one, const char* many);
 
   // In order of submission, which counts from the first one. Error: no jobs, or submissions that
-  // are more than most_fleet_time apart.
+  // are more than most_fleet_time apart; jobs that come after such as cannot be.
   ClusterJobs made();
 
  private:
@@ -52,7 +59,8 @@ class JobListMaker {
   std::string submit_, id_;
   ClusterJobs list_;
   NameNumbers queues_, users_;
-  std::unordered_map<std::string, std::size_t> line_of_id_;
+  DependencyNames dependencies_;
+  LineOfId line_of_id_;
   std::int64_t without_limit_ = 0, past_limit_ = 0, out_of_order_ = 0;
 };
 

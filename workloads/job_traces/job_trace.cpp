@@ -41,13 +41,14 @@ ClusterJobs parse_philly(std::string_view text, const std::string& file) {
 }
 
 const std::vector<std::string>& own_columns() {
-  static const std::vector<std::string> columns = {
-      "submit_s", "length_s", "gpus", "id", "limit_s", "deadline_s", "queue", "user", "fate"};
+  static const std::vector<std::string> columns = {"submit_s", "length_s",   "gpus",  "id",
+                                                   "limit_s",  "deadline_s", "queue", "user",
+                                                   "fate",     "after"};
   return columns;
 }
 
 constexpr const char* own_columns_text =
-    "submit_s, length_s, gpus, and perhaps id, limit_s, deadline_s, queue, user, fate";
+    "submit_s, length_s, gpus, and perhaps id, limit_s, deadline_s, queue, user, fate, after";
 
 // Error for a column that our own format does not have.
 void check_own_columns(const CsvTable& table) {
@@ -103,6 +104,7 @@ ClusterJobs own_jobs(const CsvTable& table) {
     const std::optional<FleetTime> limit = time_of_at_least_length(table, i, "limit", job.length);
     job.deadline = time_of_at_least_length(table, i, "deadline", job.length).value_or(fleet_never);
     maker.add(i, job, limit);
+    if (!row.blank("after")) maker.depend(i, "after", row.text("after"));
   }
   return maker.made();
 }
@@ -113,13 +115,22 @@ ClusterJobs parse_own_jobs(std::string_view text, const std::string& file) {
   return own_jobs(parse_csv(text, file));
 }
 
+// A text, or a whole number.
+std::string id_in(const JsonValue& value) {
+  return value.is_string() ? value.text() : fmt::format("{}", value.integer());
+}
+
 // As a cell of a table has it; nothing, which is null too, is blank.
 std::string cell_of(const JsonValue& job, const std::string& key) {
   const auto value = job.find(key);
   if (!value) return "";
-  const bool is_text = key == "queue" || key == "user" || key == "fate";
-  if (is_text || (key == "id" && value->is_string())) return value->text();
-  if (key == "id") return fmt::format("{}", value->integer());
+  if (key == "queue" || key == "user" || key == "fate") return value->text();
+  if (key == "after" && value->is_array()) {
+    std::string all;
+    for (const JsonValue& one : value->items()) all += id_in(one) + ";";
+    return all;
+  }
+  if (key == "id" || key == "after") return id_in(*value);
   value->number();  // Error where it is none
   return value->raw().dump();
 }

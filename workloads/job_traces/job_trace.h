@@ -16,7 +16,8 @@ namespace orrery {
 // philly: columns timestamp (UTC), duration (s), num_gpus and cluster, which is the queue.
 // swf: 18 numbers a line, comments begin with ';'. Processors are GPUs, those requested before
 //   those allocated; the queue is field 15, else the partition. Status 0 and 4 are failures, 5 is
-//   cancelled, all else completed. The comment UnixStartTime tells the clock.
+//   cancelled, all else completed. The comment UnixStartTime tells the clock. A job comes after
+//   that of field 17 however it ends, by the seconds of field 18.
 // slurm: what `sacct -P` prints, with its header: JobID, Submit, ElapsedRaw or Elapsed, ReqTRES or
 //   AllocTRES (the first that names GPUs), and perhaps Start, State, Timelimit or TimelimitRaw,
 //   User and Partition, which is the queue. Steps, jobs without GPUs and jobs that never started
@@ -34,8 +35,9 @@ namespace orrery {
 // helios-acme: columns job_id, gpu_num, state, submit_time, start_time, end_time, and perhaps user,
 //   vc, type (helios_jobs.h). Jobs without GPUs, a start or an end are left out.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
-//   limit_s, queue, user, fate.
-// jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers.
+//   limit_s, deadline_s, queue, user, fate, after (read_dependencies).
+// jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers, after may be a
+//   list.
 enum class JobTraceFormat : std::uint8_t {
   philly,
   swf,
@@ -59,8 +61,8 @@ JobTraceFormat job_format_of(std::string_view text);
 // above most_fleet_time, GPUs that are no whole number between 1 and 10^7 (in our own
 // formats a part of one, too), a limit of our own
 // formats below the length, an end that is not known, an id twice, columns that are missing or (in
-// our own) not known, no jobs. `file` names the text in errors. Notes count what was left out or
-// set right.
+// our own) not known, no jobs, jobs that come after such as are not there or in a circle. `file`
+// names the text in errors. Notes count what was left out or set right.
 ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::string& file);
 
 // The same of a file of at most 256 MiB, in the format that it begins with.

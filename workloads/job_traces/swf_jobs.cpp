@@ -25,10 +25,12 @@ constexpr const char *swf_job = "1 (job)", *swf_submit = "2 (submit time)",
                      *swf_run = "4 (run time)", *swf_held = "5 (allocated processors)",
                      *swf_asked = "8 (requested processors)", *swf_limit = "9 (requested time)",
                      *swf_status = "11 (status)", *swf_user = "12 (user)",
-                     *swf_queue = "15 (queue)", *swf_partition = "16 (partition)";
-constexpr SwfField swf_fields[] = {
-    {1, swf_job},   {2, swf_submit},  {4, swf_run},   {5, swf_held},   {8, swf_asked},
-    {9, swf_limit}, {11, swf_status}, {12, swf_user}, {15, swf_queue}, {16, swf_partition}};
+                     *swf_queue = "15 (queue)", *swf_partition = "16 (partition)",
+                     *swf_before = "17 (preceding job)", *swf_think = "18 (think time)";
+constexpr SwfField swf_fields[] = {{1, swf_job},        {2, swf_submit},  {4, swf_run},
+                                   {5, swf_held},       {8, swf_asked},   {9, swf_limit},
+                                   {11, swf_status},    {12, swf_user},   {15, swf_queue},
+                                   {16, swf_partition}, {17, swf_before}, {18, swf_think}};
 
 CsvTable swf_table(std::string_view text, const std::string& file) {
   constexpr std::size_t all_fields = 18;
@@ -73,6 +75,15 @@ JobFate swf_fate(const CsvRow& row) {
   return *status == 0 || *status == 4 ? JobFate::failed : JobFate::completed;
 }
 
+// A job starts after the end of its preceding one, and is submitted by its think time after that
+// (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+void read_preceding(const CsvRow& row, std::size_t i, JobListMaker& maker) {
+  if (row.integer(swf_before).value_or(-1) <= 0) return;
+  const FleetTime think = any_seconds_in(row, swf_think);
+  maker.depend(i, swf_before, "afterany:" + row.text(swf_before),
+               think.us > 0 ? allowed_time(row, swf_think, think) : FleetTime{});
+}
+
 // Of the comment "; UnixStartTime: 1000000000", which says when the clock of submissions began.
 std::optional<FleetTime> swf_start(std::string_view text) {
   constexpr std::string_view key = "UnixStartTime:";
@@ -103,6 +114,7 @@ ClusterJobs parse_swf_jobs(std::string_view text, const std::string& file) {
     const std::int64_t gpus = row.integer(processors).value_or(0);
     if (run.us < 0 || gpus <= 0) {
       ++left_out;
+      maker.leave_out(row.text(swf_job));
       continue;
     }
     std::optional<FleetTime> limit = any_seconds_in(row, swf_limit);
@@ -118,6 +130,7 @@ ClusterJobs parse_swf_jobs(std::string_view text, const std::string& file) {
                .user = maker.user_called(is_known(row, swf_user) ? row.text(swf_user) : ""),
                .fate = swf_fate(row)},
               limit);
+    read_preceding(row, i, maker);
   }
   maker.note(left_out, "row", "without run time or processors was left out",
              "without run time or processors were left out");

@@ -59,7 +59,7 @@ void FleetTrace::take(const FleetEvent& event) {
     return;
   }
   using enum FleetEventKind;
-  if (event.kind == submit) wait(event);
+  if (event.kind == eligible || (event.kind == submit && event.cause.empty())) wait(event);
   if (event.kind == start) start_of(event);
   if (event.kind == restart) {
     Running& running = running_.at(event.job);

@@ -52,18 +52,33 @@ Json story_json(const SchedulePoint& p) {
                      {"gpus", gpus_json(milli_gpus(list.jobs[head.job]))},
                      {"time_s", to_seconds(head.time).si()}});
   Json wait = nullptr;
-  if (record.start != fleet_never) wait = to_seconds(record.start - list.jobs[job].submit).si();
-  return {{"job", list.id_of(job)},
-          {"gpus", gpus_json(milli_gpus(list.jobs[job]))},
-          {"rejected", record.rejected},
-          {"wait_s", wait},
-          {"ahead", story.ahead},
-          {"free_gpus", story.free_then},
-          {"short_s", to_seconds(story.short_of).si()},
-          {"scattered_s", to_seconds(story.scattered).si()},
-          {"delayed_s", to_seconds(story.delayed).si()},
-          {"behind_s", to_seconds(story.behind).si()},
-          {"heads", heads}};
+  if (record.start != fleet_never)
+    wait = to_seconds(record.start - eligible(list.jobs[job], record)).si();
+  Json out = {{"job", list.id_of(job)},
+              {"gpus", gpus_json(milli_gpus(list.jobs[job]))},
+              {"rejected", record.rejected},
+              {"wait_s", wait},
+              {"ahead", story.ahead},
+              {"free_gpus", story.free_then},
+              {"short_s", to_seconds(story.short_of).si()},
+              {"scattered_s", to_seconds(story.scattered).si()},
+              {"delayed_s", to_seconds(story.delayed).si()},
+              {"behind_s", to_seconds(story.behind).si()},
+              {"heads", heads}};
+  if (list.dependencies.empty()) return out;
+  out["held_s"] = to_seconds(record.held).si();
+  out["cancelled"] = record.cancelled;
+  out["after"] = Json::array();
+  for (const JobDependency& one : list.dependencies)
+    if (one.job == job) out["after"].push_back(list.id_of(one.after));
+  return out;
+}
+
+Json dependencies_json(const FleetDependencies& d) {
+  return {{"jobs", d.jobs},
+          {"cancelled", d.cancelled},
+          {"still_held", d.still_held},
+          {"held_s", spread_json(d.held)}};
 }
 
 Json shares_json(const FleetShares& shares, const SchedulePoint& p) {
@@ -187,51 +202,53 @@ Json timeline_json(const SchedulePoint& p) {
 Json measured_json(const Scheduled& s, const SchedulePoint& p) {
   if (p.measures.empty()) return nullptr;
   const FleetMeasures& m = p.measures.front();
-  return {{"jobs",
-           {{"submitted", m.submitted},
-            {"finished", m.finished},
-            {"failed", m.failed},
-            {"cancelled", m.cancelled},
-            {"rejected", m.rejected},
-            {"running", m.running},
-            {"queued", m.queued}}},
-          {"wait_s", spread_json(m.wait)},
-          {"completion_s", spread_json(m.completion)},
-          {"slowdown",
-           {{"mean", figure_of(m.finished > 0, m.slowdown.mean)},
-            {"p50", figure_of(m.finished > 0, m.slowdown.p50)},
-            {"p90", figure_of(m.finished > 0, m.slowdown.p90)},
-            {"p99", figure_of(m.finished > 0, m.slowdown.p99)}}},
-          {"fairness",
-           {{"jain", figure_of(m.finished > 0, m.fairness.jain)},
-            {"finish_time_worst", figure_of(m.finished > 0, m.fairness.finish_time_worst)},
-            {"unfair_share", figure_of(m.finished > 0, m.fairness.unfair_share)}}},
-          {"gpu_share", shares_json(m.shares, p)},
-          {"gpu_hours", gpu_hours(m.held)},
-          {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
-          {"span_s", to_seconds(m.span).si()},
-          {"most_waiting", m.most_waiting},
-          {"stopped", p.record.stopped},
-          {"stops", m.stops},
-          {"preemptions", m.preemptions},
-          {"moves", m.moves},
-          {"waited_again_s", m.waited_again.si()},
-          {"slo", slo_json(p)},
-          {"energy_j", m.energy.si()},
-          {"cost_usd", m.power.bill ? Json(m.power.bill->dollars) : Json(nullptr)},
-          {"carbon_kg", m.power.bill ? Json(m.power.bill->kg) : Json(nullptr)},
-          {"power", power_json(p)},
-          {"breakdowns", breakdowns_json(p)},
-          {"incidents", incidents_json(p)},
-          {"lemons", lemons_json(p)},
-          {"gangs", gangs_json(p)},
-          {"store", store_json(p)},
-          {"timeline", timeline_json(p)},
-          {"sized", sized_json(p)},
-          {"deadlines", deadlines_json(p)},
-          {"by_size", groups_json(m.groups.by_size)},
-          {"by_queue", groups_json(m.groups.by_queue)},
-          {"job", s.watches ? story_json(p) : Json(nullptr)}};
+  Json out = {{"jobs",
+               {{"submitted", m.submitted},
+                {"finished", m.finished},
+                {"failed", m.bad_ends.failed},
+                {"cancelled", m.bad_ends.cancelled},
+                {"rejected", m.rejected},
+                {"running", m.running},
+                {"queued", m.queued}}},
+              {"wait_s", spread_json(m.wait)},
+              {"completion_s", spread_json(m.completion)},
+              {"slowdown",
+               {{"mean", figure_of(m.finished > 0, m.slowdown.mean)},
+                {"p50", figure_of(m.finished > 0, m.slowdown.p50)},
+                {"p90", figure_of(m.finished > 0, m.slowdown.p90)},
+                {"p99", figure_of(m.finished > 0, m.slowdown.p99)}}},
+              {"fairness",
+               {{"jain", figure_of(m.finished > 0, m.fairness.jain)},
+                {"finish_time_worst", figure_of(m.finished > 0, m.fairness.finish_time_worst)},
+                {"unfair_share", figure_of(m.finished > 0, m.fairness.unfair_share)}}},
+              {"gpu_share", shares_json(m.shares, p)},
+              {"gpu_hours", gpu_hours(m.held)},
+              {"scattered_gpu_s", static_cast<double>(m.scattered) * 1e-6},
+              {"span_s", to_seconds(m.span).si()},
+              {"most_waiting", m.most_waiting},
+              {"stopped", p.record.stopped},
+              {"stops", m.stops},
+              {"preemptions", m.preemptions},
+              {"moves", m.moves},
+              {"waited_again_s", m.waited_again.si()},
+              {"slo", slo_json(p)},
+              {"energy_j", m.energy.si()},
+              {"cost_usd", m.power.bill ? Json(m.power.bill->dollars) : Json(nullptr)},
+              {"carbon_kg", m.power.bill ? Json(m.power.bill->kg) : Json(nullptr)},
+              {"power", power_json(p)},
+              {"breakdowns", breakdowns_json(p)},
+              {"incidents", incidents_json(p)},
+              {"lemons", lemons_json(p)},
+              {"gangs", gangs_json(p)},
+              {"store", store_json(p)},
+              {"timeline", timeline_json(p)},
+              {"sized", sized_json(p)},
+              {"deadlines", deadlines_json(p)},
+              {"by_size", groups_json(m.groups.by_size)},
+              {"by_queue", groups_json(m.groups.by_queue)},
+              {"job", s.watches ? story_json(p) : Json(nullptr)}};
+  if (m.dependencies.jobs > 0) out["dependencies"] = dependencies_json(m.dependencies);
+  return out;
 }
 
 Json point_json(const Scheduled& s, const SchedulePoint& p) {
@@ -278,8 +295,12 @@ Json schedule_json(const Scheduled& s) {
 }
 
 std::string schedule_rows(const Scheduled& s) {
+  const bool depends = std::any_of(s.points.begin(), s.points.end(), [](const SchedulePoint& p) {
+    return !p.measures.empty() && !p.list->dependencies.empty();
+  });
   std::string text =
-      "policy,place,id,queue,gpus,submit_s,wait_s,length_s,start_s,end_s,hosts,groups,stops\n";
+      "policy,place,id,queue,gpus,submit_s,wait_s,length_s,start_s,end_s,hosts,groups,stops";
+  text += depends ? ",held_s,cancelled\n" : "\n";
   const auto seconds = [](FleetTime t) {
     return fmt::format("{}.{:06}", t.us / 1'000'000, t.us % 1'000'000);
   };
@@ -290,13 +311,14 @@ std::string schedule_rows(const Scheduled& s) {
       const JobRecord& r = p.record.jobs[i];
       const bool started = r.start != fleet_never;
       text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.asked.policy, p.asked.place,
+          "{},{},{},{},{},{},{},{},{},{},{},{},{}", p.asked.policy, p.asked.place,
           csv_cell(p.list->id_of(i)), csv_cell(p.list->queues[static_cast<std::size_t>(job.queue)]),
           gpus_text(milli_gpus(job)), seconds(job.submit),
-          started ? seconds(r.start - job.submit) : "", seconds(job.length),
+          started ? seconds(r.start - eligible(job, r)) : "", seconds(job.length),
           started ? seconds(r.start) : "", started && r.end != fleet_never ? seconds(r.end) : "",
           r.hosts > 0 ? std::to_string(r.hosts) : "", r.groups > 0 ? std::to_string(r.groups) : "",
           r.stops);
+      text += depends ? fmt::format(",{},{}\n", seconds(r.held), r.cancelled ? 1 : 0) : "\n";
     }
   }
   return text;

@@ -234,6 +234,66 @@ std::string gpu_words(const ClusterJob& job) {
   return job.is_part() ? gpus_text(job.milli) + " of a GPU" : plural(job.gpus, "GPU");
 }
 
+// What a job comes after; empty: nothing.
+std::string predecessors_text(const ClusterJobs& list, std::size_t job) {
+  constexpr std::size_t most = 5;
+  std::vector<std::string> ids;
+  for (const JobDependency& one : list.dependencies)
+    if (one.job == job) ids.push_back(list.id_of(one.after));
+  if (ids.empty()) return "";
+  const std::string noun = ids.size() == 1 ? "job " : "jobs ";
+  if (ids.size() > most) {
+    const std::size_t more = ids.size() - most;
+    ids.resize(most);
+    ids.push_back(grouped(more) + " more");
+  }
+  return noun + enumeration(ids);
+}
+
+// Whether it was eligible to start at some time.
+bool add_dependencies_of(Document& document, const ClusterJobs& list, std::size_t job,
+                         const JobRecord& record) {
+  const std::string before = predecessors_text(list, job);
+  if (before.empty()) return true;
+  if (record.cancelled) {
+    document.paragraph(fmt::format("It comes after {}, and was cancelled: {} did not complete.",
+                                   before, before.starts_with("jobs") ? "one of them" : "that"));
+    return false;
+  }
+  document.paragraph(fmt::format("It comes after {}, and was held {}{}.", before,
+                                 record.still_held ? "until the run ended" : "for ",
+                                 record.still_held ? "" : to_text(record.held)));
+  return !record.still_held;
+}
+
+void add_dependencies(Document& document, const Scheduled& s) {
+  std::vector<std::string> head;
+  std::vector<Align> align;
+  name_columns(s, head, align);
+  for (const char* name : {"after others", "cancelled", "still held", "held", "median", "90%"})
+    head.emplace_back(name);
+  align.resize(head.size(), Align::right);
+  Table table(head, align);
+  bool any = false;
+  for (const SchedulePoint* p : run_points(s)) {
+    const FleetDependencies& d = first_run(*p).dependencies;
+    any = any || d.jobs > 0;
+    std::vector<std::string> row = name_cells(*p);
+    for (const std::int64_t figure : {d.jobs, d.cancelled, d.still_held})
+      row.push_back(grouped(figure));
+    const auto held = [&](const auto& time) { return d.held.count > 0 ? to_text(time) : "-"; };
+    row.insert(row.end(), {held(d.held.mean()), held(d.held.p50), held(d.held.p90)});
+    table.add(row);
+  }
+  if (!any) return;
+  document.heading("Jobs that come after others");
+  document.table(table);
+  document.note(
+      "held: from the submission until all that a job comes after had ended, in the mean; waits "
+      "and completions count from then. cancelled: one of these did not complete. still held: as "
+      "the run ended.");
+}
+
 void add_story(Document& document, const SchedulePoint& p) {
   const std::size_t job = *p.watched_at;
   const ClusterJobs& list = *p.list;
@@ -246,15 +306,16 @@ void add_story(Document& document, const SchedulePoint& p) {
                                    grouped(asked.gpus), grouped(p.asked.shape.gpus())));
     return;
   }
+  if (!add_dependencies_of(document, list, job, record)) return;
   if (record.start == fleet_never) {
     document.paragraph("It did not start before the run was stopped.");
     return;
   }
-  const FleetTime wait = record.start - asked.submit;
+  const FleetTime wait = record.start - eligible(asked, record);
   document.paragraph(fmt::format(
-      "It asks for {} for {}. As it came, {} waited before it and {} were free. It waited {}.",
-      gpu_words(asked), to_text(asked.length), plural(story.ahead, "job"),
-      plural(story.free_then, "GPU"), to_text(wait)));
+      "It asks for {} for {}. As it {}, {} waited before it and {} were free. It waited {}.",
+      gpu_words(asked), to_text(asked.length), record.held.us > 0 ? "was eligible" : "came",
+      plural(story.ahead, "job"), plural(story.free_then, "GPU"), to_text(wait)));
   if (wait.us == 0) return;
   Table table({"it waited", "for", "% of it"}, {Align::left, Align::right, Align::right});
   const auto add = [&](const std::string& what, FleetTime t) {
@@ -366,6 +427,7 @@ Document schedule_document(const Scheduled& s, bool full, std::size_t width) {
   add_store(document, s);
   add_power(document, s);
   add_deadlines(document, s);
+  add_dependencies(document, s);
   if (s.watches)
     for (const SchedulePoint* p : run_points(s)) add_story(document, *p);
   document.heading("Not modelled");

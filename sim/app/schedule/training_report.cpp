@@ -40,13 +40,13 @@ std::vector<std::string> result_cells(const SchedulePoint& p, const FleetTrainin
     cells.insert(cells.end(), {"never started", "", ""});
     return cells;
   }
-  const FleetTime waited = record.start - training.job.submit + record.waited_again;
+  const FleetTime waited = record.start - eligible(training.job, record) + record.waited_again;
   cells.push_back(to_text(waited));
   if (record.end > p.record.last_end) {
     cells.insert(cells.end(), {"not reached", ""});
     return cells;
   }
-  const FleetTime took = record.end - training.job.submit;
+  const FleetTime took = record.end - eligible(training.job, record);
   cells.push_back(to_text(took));
   cells.push_back(fmt::format("{:.2f}", static_cast<double>((took - waited).us) /
                                             static_cast<double>(training.job.length.us)));

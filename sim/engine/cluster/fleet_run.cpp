@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/cluster/dependency_gate.h"
 #include "sim/engine/cluster/fleet_tally.h"
 #include "sim/engine/decisions/fleet_decisions.h"
 #include "sim/engine/fleet/fleet_state.h"
@@ -29,6 +30,7 @@ class FleetRun {
       : jobs_(list.jobs),
         question_(question),
         state_(jobs_, question),
+        gate_(list, state_),
         tally_(state_, question),
         losses_(state_, question),
         meetings_(state_, question),
@@ -58,6 +60,7 @@ class FleetRun {
       stopped_ = is_stopped(question_, now_, state_.waiting().size());
       if (stopped_) break;
     }
+    gate_.close(now_);
     state_.close(now_);
     FleetRecord record = tally_.take(now_);
     record.cut = cut_;
@@ -71,7 +74,8 @@ class FleetRun {
   // fleet_never once all is over, or nobody who waits will ever have a place.
   FleetTime next_event() const {
     const FleetTime arrival = next_ < jobs_.size() ? jobs_[next_].submit : fleet_never;
-    FleetTime at = std::min({arrival, state_.next_end(), decisions_.next(), state_.next_return()});
+    FleetTime at = std::min(
+        {arrival, state_.next_end(), decisions_.next(), state_.next_return(), gate_.next()});
     if (!state_.waiting().empty()) at = std::min(at, losses_.next_limit());
     if (!state_.waiting().empty() || question_.horizon != fleet_never)
       at = std::min(at, losses_.next_return());
@@ -87,13 +91,28 @@ class FleetRun {
   }
 
   void happen() {
-    bool changed = state_.end_jobs(now_);
+    bool changed = end_jobs();
     changed = losses_.happen_until(now_) || changed;
     changed = state_.return_until(now_) || changed;
     decisions_.settle(now_, changed);
+    let_in_dependants();
     for (; next_ < jobs_.size() && jobs_[next_].submit <= now_; ++next_)
       submit(static_cast<std::uint32_t>(next_));
+    let_in_dependants();  // of such as were rejected
     for (const std::uint32_t job : decisions_.release_until(now_)) tally_.teller().release(job);
+  }
+
+  bool end_jobs() {
+    if (gate_.is_open()) return state_.end_jobs(now_);
+    ended_.clear();
+    const bool early = state_.end_jobs(now_, &ended_);
+    for (const std::uint32_t job : ended_)
+      gate_.end(job, jobs_[job].fate == JobFate::completed, now_);
+    return early;
+  }
+
+  void let_in_dependants() {
+    while (const auto job = gate_.take(now_)) let_in(*job);
   }
 
   void pass_to(FleetTime at) {
@@ -108,9 +127,15 @@ class FleetRun {
         !state_.could_have_power(job) || !decisions_.admits(job)) {
       state_.records[job].rejected = true;
       state_.tell(FleetEventKind::reject, now_, job);
+      gate_.end(job, false, now_);
       return;
     }
-    state_.tell(FleetEventKind::submit, now_, job);
+    state_.tell(FleetEventKind::submit, now_, job, gate_.holds(job, now_) ? "dependency" : "");
+    if (gate_.submit(job, now_)) let_in(job);
+  }
+
+  // A job that may start from now on.
+  void let_in(std::uint32_t job) {
     tally_.teller().submit(job);
     losses_.submit(job, now_);
     if (!decisions_.submit(job, now_)) tally_.teller().hold(job);
@@ -119,12 +144,14 @@ class FleetRun {
   const std::vector<ClusterJob>& jobs_;
   const FleetQuestion& question_;
   FleetState state_;
+  DependencyGate gate_;
   FleetTally tally_;
   FleetLosses losses_;
   TrunkMeetings meetings_;
   PartSpeeds parts_;
   StorePass store_;
   FleetDecisions decisions_;
+  std::vector<std::uint32_t> ended_;  // at this instant
   FleetTime now_;
   std::size_t next_ = 0;
   bool cut_ = false, stopped_ = false;  // by the horizon, by whoever asked

@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-// At one instant first all ends count, then repairs, then what breaks, then all submissions; then
-// the policy decides once. The run is over when all have ended.
+// At one instant first all ends count, then repairs, then what breaks, then jobs that come after
+// such as have ended, then all submissions; then the policy decides once. The run is over when all
+// have ended.
 FleetRecord run_fleet(const ClusterJobs& jobs, const FleetQuestion& question);
 
 }  // namespace orrery

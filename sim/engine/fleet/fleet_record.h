@@ -13,6 +13,7 @@
 #include "sim/engine/power/energy_hours.h"
 #include "sim/engine/power/power_ramp.h"
 #include "sim/engine/power/power_thresholds.h"
+#include "workloads/cluster_job/cluster_job.h"
 
 namespace orrery {
 
@@ -23,12 +24,20 @@ struct JobRecord {
   std::int32_t hosts = 0;
   std::int32_t groups = 0;  // of the innermost level of switches; 0: the shape has none
   bool rejected = false;    // it asks for more than the cluster has
+  bool cancelled = false;   // a job that it comes after did not complete
+  bool still_held = false;  // as the run ended: a job that it comes after had not ended
   std::int32_t stops = 0;   // by what broke
   std::int32_t preemptions = 0;
   std::int32_t moves = 0;  // that it left its place for another size or place, perhaps later
   FleetTime waited_again;  // after both, for a place
   FleetTime delayed;       // kept back at first, for cheap or clean hours
+  FleetTime held;          // before that, by jobs that it comes after
 };
+
+// Since when it may start, as Slurm's Eligible: waits count from then.
+inline FleetTime eligible(const ClusterJob& job, const JobRecord& record) {
+  return job.submit + record.held;
+}
 
 // Accelerator-time that jobs held, in whole accelerators x picoseconds.
 struct FleetWork {
@@ -113,7 +122,7 @@ struct FleetTimeline {
 
 // Why one job waited: for whom, and for what once it was the head.
 struct WaitStory {
-  FleetTime behind, short_of, scattered, delayed;  // sum to its wait
+  FleetTime behind, short_of, scattered, delayed;  // sum to its wait, from when it was eligible
   struct Head {
     std::uint32_t job = 0;
     FleetTime time;  // it stood behind that head

@@ -349,7 +349,7 @@ void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   sharers.begun.push_back(number);
 }
 
-bool FleetState::end_jobs(FleetTime now) {
+bool FleetState::end_jobs(FleetTime now, std::vector<std::uint32_t>* who) {
   bool early = false;
   while (next_end() <= now) {
     const std::uint32_t number = ends_.first().job;
@@ -372,6 +372,7 @@ bool FleetState::end_jobs(FleetTime now) {
       account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
     tell(FleetEventKind::end, now, number);
     give_back(number, now);
+    if (who != nullptr) who->push_back(number);
     if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);
   }
   return early;

@@ -109,6 +109,7 @@ class FleetState {
   bool could_stand(std::uint32_t job) const;
   // It has begun and has not been stopped; ends of before `now` were counted.
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
+  FleetTime eligible_at(std::uint32_t job) const { return eligible(jobs_[job], records[job]); }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
   const PowerBudget& power() const { return power_.all; }
@@ -164,8 +165,8 @@ class FleetState {
   void start(std::uint32_t job, FleetTime now, Grants& grants);
   // Takes it out of the list and starts it.
   void begin_waiting_job(std::uint32_t job, FleetTime now, Grants& grants);
-  // Ends all jobs whose time has come; whether one ended before its limit.
-  bool end_jobs(FleetTime now);
+  // Ends all jobs whose time has come, and tells who; whether one ended before its limit.
+  bool end_jobs(FleetTime now, std::vector<std::uint32_t>* who = nullptr);
   // A job that runs loses what it computed since its newest save that counts at `trusted` (at most
   // `now`). It begins again where it is after `delay` and what a restart takes.
   void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,

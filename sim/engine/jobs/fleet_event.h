@@ -11,14 +11,17 @@
 
 namespace orrery {
 
-// submit, reject: a job comes, and waits or is turned away. start: it gets its accelerators. stop:
-// it gives them back before its end, and waits for others. restart: it was stopped and begins again
-// where it is. end: it gives them back for good. cut: the run ends while it holds them. out: hosts
-// go for repair. repaired: they stand by. in: one that stood by goes to work. Spare hosts stand by
-// when a run begins. power: what the cluster draws from here on.
+// submit, reject: a job comes, and waits or is turned away. With the cause "dependency" it does not
+// wait before it is eligible: what it comes after has ended. cancel: that did not complete. start:
+// it gets its accelerators. stop: it gives them back before its end, and waits for others. restart:
+// it was stopped and begins again where it is. end: it gives them back for good. cut: the run ends
+// while it holds them. out: hosts go for repair. repaired: they stand by. in: one that stood by
+// goes to work. Spare hosts stand by when a run begins. power: what the cluster draws from here on.
 enum class FleetEventKind : std::uint8_t {
   submit,
   reject,
+  eligible,
+  cancel,
   start,
   stop,
   restart,
@@ -30,8 +33,8 @@ enum class FleetEventKind : std::uint8_t {
   power
 };
 inline constexpr auto fleet_event_text =
-    enum_names<FleetEventKind>({"submit", "reject", "start", "stop", "restart", "end", "cut", "out",
-                                "in", "repaired", "power"});
+    enum_names<FleetEventKind>({"submit", "reject", "eligible", "cancel", "start", "stop",
+                                "restart", "end", "cut", "out", "in", "repaired", "power"});
 constexpr bool is_of_job(FleetEventKind kind) { return kind < FleetEventKind::out; }
 
 // Valid while it is told.

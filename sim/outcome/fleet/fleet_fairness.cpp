@@ -16,8 +16,10 @@ class JobsThere {
     std::vector<std::pair<FleetTime, int>> changes;
     for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
       const JobRecord& one = record.jobs[i];
-      if (one.rejected || jobs.jobs[i].submit > record.last_end || !counts(jobs.jobs[i])) continue;
-      changes.emplace_back(jobs.jobs[i].submit, 1);
+      const FleetTime from = eligible(jobs.jobs[i], one);
+      if (one.rejected || one.cancelled || from > record.last_end || !counts(jobs.jobs[i]))
+        continue;
+      changes.emplace_back(from, 1);
       changes.emplace_back(std::min(one.end, record.last_end), -1);
     }
     std::sort(changes.begin(), changes.end());
@@ -62,12 +64,13 @@ FleetFairness fleet_fairness(const ClusterJobs& jobs, const FleetRecord& record,
     const JobRecord& one = record.jobs[i];
     if (one.rejected || one.end > record.last_end || job.length.us == 0 || !counts(job)) continue;
     ++ended;
-    const double completion = to_seconds(one.end - job.submit).si();
+    const FleetTime from = eligible(job, one);
+    const double completion = to_seconds(one.end - from).si();
     const double length = to_seconds(job.length).si();
     const double x = std::min(1.0, length / completion);
     sum += x;
     squares += x * x;
-    const double part = gpus / there.mean(job.submit, one.end);
+    const double part = gpus / there.mean(from, one.end);
     const double fair = length * std::max(1.0, gpus_asked(job) / part);
     out.finish_time_worst = std::max(out.finish_time_worst, completion / fair);
     // What the microsecond of a clock rounds is no unfairness.

@@ -41,7 +41,7 @@ bool waited(const ClusterJob& job, const JobRecord& record) {
 void count(Tally& tally, const ClusterJob& job, const JobRecord& record) {
   ++tally.jobs;
   if (record.start == fleet_never) return;
-  if (waited(job, record)) tally.waits.push_back(record.start - job.submit);
+  if (waited(job, record)) tally.waits.push_back(record.start - eligible(job, record));
   tally.held += static_cast<GpuMicros>(job.length.us) * milli_gpus(job);
 }
 
@@ -91,6 +91,24 @@ void take_standby(const FleetUse& use, FleetMeasures& out) {
   if (hours == 0 || use.all == 0) return;
   out.shares.standby = std::min(out.shares.useful, 3.6e9 * hours / static_cast<double>(use.all));
   out.shares.useful -= out.shares.standby;
+}
+
+FleetDependencies dependencies_of(const ClusterJobs& list, const FleetRecord& record) {
+  FleetDependencies out;
+  std::vector<FleetTime> held;
+  const auto& all = list.dependencies;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0 && all[i].job == all[i - 1].job) continue;
+    const ClusterJob& job = list.jobs[all[i].job];
+    const JobRecord& one = record.jobs[all[i].job];
+    if (one.rejected || (record.ends_early() && job.submit > record.last_end)) continue;
+    ++out.jobs;
+    out.cancelled += one.cancelled ? 1 : 0;
+    out.still_held += one.still_held ? 1 : 0;
+    if (!one.cancelled && !one.still_held) held.push_back(one.held);
+  }
+  out.held = spread_of(std::move(held));
+  return out;
 }
 
 bool is_replica(const ClusterJob& job, const std::vector<FleetService>& services) {
@@ -153,23 +171,26 @@ FleetMeasures fleet_measures(const ClusterJobs& list, const FleetRecord& record,
       ++out.rejected;
       continue;
     }
+    if (one.cancelled) continue;
+    const FleetTime from = eligible(job, one);
     if (one.start == fleet_never || one.end == fleet_never) {
       ++out.queued;
-      if (one.start != fleet_never && waited(job, one)) waits.push_back(one.start - job.submit);
+      if (one.start != fleet_never && waited(job, one)) waits.push_back(one.start - from);
       continue;
     }
-    if (waited(job, one)) waits.push_back(one.start - job.submit);
+    if (waited(job, one)) waits.push_back(one.start - from);
     if (one.end > record.last_end) {
       ++out.running;
       continue;
     }
     ++out.finished;
-    completions.push_back(one.end - job.submit);
-    out.failed += job.fate == JobFate::failed ? 1 : 0;
-    out.cancelled += job.fate == JobFate::cancelled ? 1 : 0;
-    slowdowns.push_back(std::max(1.0, to_seconds(one.end - job.submit).si() /
+    completions.push_back(one.end - from);
+    out.bad_ends.failed += job.fate == JobFate::failed ? 1 : 0;
+    out.bad_ends.cancelled += job.fate == JobFate::cancelled ? 1 : 0;
+    slowdowns.push_back(std::max(1.0, to_seconds(one.end - from).si() /
                                           std::max(least_length_s, to_seconds(job.length).si())));
   }
+  out.dependencies = dependencies_of(list, record);
   out.wait = spread_of(std::move(waits));
   out.completion = spread_of(std::move(completions));
   out.slowdown = slowdowns_of(std::move(slowdowns));

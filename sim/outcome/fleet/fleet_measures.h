@@ -61,6 +61,19 @@ struct Slowdowns {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
+// Of jobs that come after others.
+struct FleetDependencies {
+  std::int64_t jobs = 0;
+  std::int64_t cancelled = 0;   // what they come after did not complete
+  std::int64_t still_held = 0;  // as the run ends
+  TimeSpread held;              // before they were eligible, of those that were
+};
+
+// Of jobs that finished, as they are recorded.
+struct BadEnds {
+  std::int64_t failed = 0, cancelled = 0;
+};
+
 // Of accelerators and hosts.
 struct MeasuredPower {
   Watts mean, peak;
@@ -73,8 +86,10 @@ struct MeasuredPower {
 
 struct FleetMeasures {
   std::int64_t submitted = 0, finished = 0, rejected = 0, running = 0, queued = 0;
-  std::int64_t failed = 0, cancelled = 0;  // of those that finished, as they are recorded
-  // Of jobs that started, but for those that ran as the list began and went on at once; that ended.
+  BadEnds bad_ends;
+  FleetDependencies dependencies;
+  // From when they were eligible. Of jobs that started, but for those that ran as the list began
+  // and went on at once; that ended.
   TimeSpread wait, completion;
   Slowdowns slowdown;
   FleetFairness fairness;

@@ -17,6 +17,7 @@
 #include "sim/question/schedule/inline_jobs.h"
 #include "sim/question/schedule/settings.h"
 #include "workloads/cluster_job/job_clock.h"
+#include "workloads/cluster_job/job_dependencies.h"
 
 namespace orrery {
 namespace {
@@ -78,6 +79,7 @@ bool any_part(const ClusterJobs& list) {
 
 // Error where a single job takes longer than it has.
 EntryRank read_rank_of(const JsonValue& entry, const ClusterJob& job, FleetJobs& out) {
+  if (const auto after = entry.find("after")) out.dependencies.add(entry.at("id").text(), *after);
   EntryRank rank = read_rank(entry, out);
   if (rank.deadline && *rank.deadline < job.length)
     entry.at("deadline")
@@ -230,6 +232,9 @@ void append(ClusterJobs& all, const ClusterJobs& more, const EntryRank& rank,
   for (const std::string& queue : more.queues)
     queues.push_back(number_of(all.queues, rank.queue.empty() ? queue : rank.queue));
   for (const std::string& user : more.users) users.push_back(number_of(all.users, user));
+  const auto base = static_cast<std::uint32_t>(all.jobs.size());
+  for (const JobDependency& one : more.dependencies)
+    all.dependencies.push_back({base + one.job, base + one.after, one.any, one.think});
   for (std::size_t i = 0; i < more.jobs.size(); ++i) {
     ClusterJob job = more.jobs[i];
     job.submit += later;
@@ -250,20 +255,28 @@ void sort_by_submission(ClusterJobs& list) {
   });
   std::vector<ClusterJob> jobs;
   std::vector<std::string> ids;
+  std::vector<std::uint32_t> places(order.size());
   for (const std::uint32_t i : order) {
+    places[i] = static_cast<std::uint32_t>(jobs.size());
     jobs.push_back(list.jobs[i]);
     ids.push_back(std::move(list.ids[i]));
   }
   list.jobs = std::move(jobs);
   list.ids = std::move(ids);
+  if (!list.dependencies.empty()) move_dependencies(list, places);
 }
 
 void keep_days(ClusterJobs& list, FleetTime end) {
   const auto first = std::find_if(list.jobs.begin(), list.jobs.end(),
                                   [&](const ClusterJob& job) { return job.submit >= end; });
-  const auto kept = static_cast<std::size_t>(first - list.jobs.begin());
-  list.jobs.resize(kept);
-  if (!list.ids.empty()) list.ids.resize(kept);
+  const std::int64_t left_out =
+      keep_first(list, static_cast<std::size_t>(first - list.jobs.begin()));
+  if (left_out > 0)
+    list.notes.push_back(
+        fmt::format("{} after such as are submitted later than the days asked "
+                    "for, and {} left out",
+                    plural(left_out, "job") + (left_out == 1 ? " comes" : " come"),
+                    left_out == 1 ? "was" : "were"));
 }
 
 void append_ranked(ClusterJobs& all, ClusterJob job, const EntryRank& rank,
@@ -315,6 +328,22 @@ void append_post_trainings(ClusterJobs& all, const FleetJobs& jobs) {
                   jobs.post_trainings[i].id);
 }
 
+void resolve_dependencies(FleetJobs& jobs) {
+  std::vector<std::string> ids;
+  for (const FleetTraining& training : jobs.trainings) ids.push_back(training.id);
+  for (const BatchInference& batch : jobs.batches) ids.push_back(batch.id);
+  for (const PostTraining& job : jobs.post_trainings) ids.push_back(job.id);
+  jobs.dependencies.resolve(ids, [&](const std::string& id) {
+    return std::any_of(jobs.traces.begin(), jobs.traces.end(), [&](const TracedJobs& trace) {
+      const std::string prefix = trace.list.name + ":";
+      if (!id.starts_with(prefix)) return false;
+      for (std::size_t i = 0; i < trace.list.jobs.size(); ++i)
+        if (trace.list.id_of(i) == std::string_view(id).substr(prefix.size())) return true;
+      return false;
+    });
+  });
+}
+
 void check_ids(const FleetJobs& jobs, const JsonValue& settings) {
   std::set<std::string> ids;
   const auto add = [&](const std::string& id) {
@@ -358,6 +387,7 @@ FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
                  .found = "nothing",
                  .expected = "for how many days jobs are drawn"});
   check_ids(out, settings);
+  resolve_dependencies(out);
   out.name = name_of(out);
   return out;
 }
@@ -394,11 +424,18 @@ std::vector<FleetService> FleetJobs::services() const {
 ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs) {
   ClusterJobs out = list;
   out.ids.clear();
-  std::erase_if(out.jobs, [&](const ClusterJob& job) {
-    return std::any_of(jobs.served.begin(), jobs.served.end(), [&](const FleetServedModel& model) {
-      return model.service.work == job.work;
-    });
-  });
+  out.jobs.clear();
+  std::vector<std::uint32_t> places(list.jobs.size(), no_place);
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    const ClusterJob& job = list.jobs[i];
+    const bool replica =
+        std::any_of(jobs.served.begin(), jobs.served.end(),
+                    [&](const FleetServedModel& model) { return model.service.work == job.work; });
+    if (replica) continue;
+    places[i] = static_cast<std::uint32_t>(out.jobs.size());
+    out.jobs.push_back(job);
+  }
+  if (!out.dependencies.empty()) move_dependencies(out, places);
   return out;
 }
 
@@ -430,6 +467,7 @@ ClusterJobs jobs_of_seed(const FleetJobs& jobs, std::uint64_t seed) {
     append_trainings(list, jobs);
     append_batches(list, jobs);
     append_post_trainings(list, jobs);
+    jobs.dependencies.join(list);
     sort_by_submission(list);
   }
   list.name = jobs.name;

@@ -9,6 +9,7 @@
 
 #include "hw_models/colocation.h"
 #include "sim/engine/fleet/fleet_question.h"
+#include "sim/question/rules/entry_dependencies.h"
 #include "sim/question/schedule/rl_entry.h"
 #include "sim/question/schedule/service_entry.h"
 #include "sim/question/schedule/training_entry.h"
@@ -57,7 +58,8 @@ struct FleetJobs {
   // Levels under one group of which jobs must stand, by ClusterJob::within - 1; as the first entry
   // names each.
   std::vector<JsonValue> within;
-  std::vector<DeviceUse> uses;    // of a GPU, by ClusterJob::uses - 1
+  std::vector<DeviceUse> uses;  // of a GPU, by ClusterJob::uses - 1
+  EntryDependencies dependencies;
   std::optional<FleetTime> days;  // jobs of the first so many
   std::string name;               // for people: "philly and 2 trainings"
   bool draws() const { return !mixes.empty(); }
@@ -82,7 +84,8 @@ struct FleetJobsCase {
   std::optional<FleetTime> horizon;    // the run ends then
   ServedReplicas* replicas = nullptr;  // of served models and batches
 };
-// Settings: trace, jobs, days. Errors: entries, an id twice, a mix without days.
+// Settings: trace, jobs, days. Errors: entries, an id twice, a mix without days, jobs that come
+// after such as are not there, or in a circle.
 FleetJobs read_fleet_jobs(const JsonValue& settings, const FleetJobsCase& with,
                           Catalogues& catalogues, int threads);
 

@@ -67,20 +67,28 @@ auto fields(EitherConst<MeasuredPower> auto& p) {
   auto& [mean, peak, over_limit, ramps, suspended, stepped, bill] = p;
   return std::tie(mean, peak, over_limit, ramps, suspended, stepped, bill);
 }
+auto fields(EitherConst<BadEnds> auto& e) {
+  auto& [failed, cancelled] = e;
+  return std::tie(failed, cancelled);
+}
+auto fields(EitherConst<FleetDependencies> auto& d) {
+  auto& [jobs, cancelled, still_held, held] = d;
+  return std::tie(jobs, cancelled, still_held, held);
+}
 auto fields(EitherConst<FleetMeasures> auto& m) {
-  auto& [submitted, finished, rejected, running, queued, failed, cancelled, wait, completion,
+  auto& [submitted, finished, rejected, running, queued, bad_ends, dependencies, wait, completion,
          slowdown, fairness, shares, held, scattered, stops, preemptions, moves, waited_again,
          energy, power, span, most_waiting, groups, deadlines, services] = m;
-  return std::tie(submitted, finished, rejected, running, queued, failed, cancelled, wait,
+  return std::tie(submitted, finished, rejected, running, queued, bad_ends, dependencies, wait,
                   completion, slowdown, fairness, shares, held, scattered, stops, preemptions,
                   moves, waited_again, energy, power, span, most_waiting, groups, deadlines,
                   services);
 }
 auto fields(EitherConst<JobRecord> auto& j) {
-  auto& [start, end, promise, hosts, groups, rejected, stops, preemptions, moves, waited_again,
-         delayed] = j;
-  return std::tie(start, end, promise, hosts, groups, rejected, stops, preemptions, moves,
-                  waited_again, delayed);
+  auto& [start, end, promise, hosts, groups, rejected, cancelled, still_held, stops, preemptions,
+         moves, waited_again, delayed, held] = j;
+  return std::tie(start, end, promise, hosts, groups, rejected, cancelled, still_held, stops,
+                  preemptions, moves, waited_again, delayed, held);
 }
 auto fields(EitherConst<FleetWork> auto& w) {
   auto& [useful, in_vain, slowed, capped, saving, starting, lost, preempted, unshared] = w;

@@ -109,7 +109,7 @@ FleetTime read_length(const JsonValue& entry, std::int64_t step_ps) {
 
 PostTraining read_post_training(const JsonValue& entry, const PostTrainingCase& with) {
   entry.expect_only({"id", "rl", "steps", "length", "submit", "save_interval", "queue", "priority",
-                     "preemptible", "within", "deadline", "slack"});
+                     "preemptible", "within", "deadline", "slack", "after"});
   const JsonValue rl = entry.at("rl");
   const bool several = rl.is_array();
   if (several && rl.items().size() < 2)

@@ -308,7 +308,7 @@ FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& wit
 
 BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
   entry.expect_only({"id", "batch", "requests", "replicas", "gpus", "submit", "chunk", "start",
-                     "queue", "priority", "preemptible", "within", "deadline", "slack"});
+                     "queue", "priority", "preemptible", "within", "deadline", "slack", "after"});
   const JsonValue given = entry.at("batch");
   if (const auto slo = given.find("slo")) slo->fail("nothing: nobody waits for the answers");
   const ServedReplica& replica =

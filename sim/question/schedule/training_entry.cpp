@@ -30,10 +30,10 @@ namespace orrery {
 namespace {
 
 // Of an entry; what else stands there are settings of simulate.
-constexpr std::array<std::string_view, 16> own_keys = {
+constexpr std::array<std::string_view, 17> own_keys = {
     "id",    "submit",   "tokens",      "steps",  "length", "limit",       "save_interval",
     "queue", "priority", "preemptible", "within", "sizes",  "noise_scale", "deadline",
-    "slack", "uses"};
+    "slack", "uses",     "after"};
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 

@@ -260,6 +260,31 @@ TEST_CASE("whoever was stopped by another job reads its state before it goes on"
   }
 }
 
+// Alone that is a part of the stop: a store that gives half of what its hosts take makes it longer
+// by as much.
+TEST_CASE("a training reads its state after a planned stop, too", "[fleet]") {
+  ClusterJobs list;
+  list.jobs = {{.length = {100 * hour}, .limit = {100 * hour}, .gpus = 96, .work = 2}};
+  FleetQuestion question = question_of(1);
+  question.breakdowns = {};
+  question.works[2].own_failures = {};
+  question.works[2].stop.us = 900 * second;
+  std::int64_t stops = 0;
+  question.tell = [&](const FleetEvent& event) {
+    if (event.kind == FleetEventKind::restart) stops += event.cause == "planned stop" ? 1 : 0;
+  };
+  const FleetRecord alone = run_fleet(list, question);
+  REQUIRE(stops > 3);
+  question.store_bytes_per_s = 50 * gigabyte;
+  CHECK(same(alone, run_fleet(list, question)));
+  stops = 0;
+  question.store_bytes_per_s = 25 * gigabyte;
+  const FleetRecord shared = run_fleet(list, question);
+  CHECK(shared.reads.count == stops);
+  CHECK(shared.reads.took == FleetTime{stops * 1200 * second});
+  CHECK(shared.use.work.starting >= alone.use.work.starting);
+}
+
 TEST_CASE("law: accelerator-time adds up where jobs share a store", "[fleet]") {
   const std::uint64_t seed = fresh(45);
   INFO("seed " << seed);

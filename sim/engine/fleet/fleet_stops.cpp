@@ -13,6 +13,13 @@ const StoreRead& read_again(const JobWork& work) {
   return work.later_read.alone.us > 0 ? work.later_read : work.first_read;
 }
 
+// A planned stop is as long as if the job read its state alone at the end of it.
+StoreRead read_within(StoreRead read, FleetTime stop) {
+  read.after = std::min(read.after, stop);
+  read.alone = std::min(read.alone, stop - read.after);
+  return read;
+}
+
 }  // namespace
 
 // Ends a run early. A save for which it holds its place is lost.
@@ -160,7 +167,8 @@ void FleetState::pause(std::uint32_t number, FleetTime now, FleetTime delay) {
   account(number, reach, reach.steps, now);
   forget_run(number);
   runs_[number].done = reach.steps;
-  begin_run(number, now, start_overhead(number) + delay, work_of(number).first_read);
+  const FleetTime stop = start_overhead(number) + delay;
+  begin_run(number, now, stop, read_within(read_again(work_of(number)), stop));
 }
 
 }  // namespace orrery

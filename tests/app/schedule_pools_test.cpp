@@ -77,9 +77,10 @@ TEST_CASE("jobs of RL that take turns run a step each in a period", "[schedule]"
   CHECK(answer.at("post_trainings").size() == 2);
   CHECK(pools.at("gain").get<double>() == Approx(alone / period));
   CHECK(pools.at("gain").get<double>() > 1.2);
-  CHECK(pools.at("rollout").at("gpus") == 8);
+  CHECK(pools.at("rollout_pool").at("gpus") == 8);
   const SortedJson& turn = pools.at("jobs").at(0);
-  CHECK(pools.at("rollout").at("busy").get<double>() > turn.at("rollout_busy_alone").get<double>());
+  CHECK(pools.at("rollout_pool").at("busy").get<double>() >
+        turn.at("rollout_busy_alone").get<double>());
   // Each alone answers with the same step, and knows of no pools.
   SortedJson single = math;
   single.erase("id");

@@ -229,10 +229,10 @@ Json shared_pools_json(const FleetJobs& jobs) {
          {"tokens_per_s_per_gpu_alone", tokens_alone(job)},
          {"host_share_bytes_per_gpu",
           pools.hosts.share > Bytes{} ? Json(pools.hosts.share.si()) : Json(nullptr)},
-         {"rollout",
+         {"rollout_pool",
           pool(pools.rollout_gpus, shared.rollout_busy, shared.rollout_bound, pools.hosts.rollout)},
-         {"training", pool(pools.training_gpus, shared.training_busy, shared.training_bound,
-                           pools.hosts.training)},
+         {"training_pool", pool(pools.training_gpus, shared.training_busy, shared.training_bound,
+                                pools.hosts.training)},
          {"jobs", turns},
          {"best_order", {{"jobs", ids_of(job, pools.best)}, {"step_s", pools.best.period.si()}}}});
   }

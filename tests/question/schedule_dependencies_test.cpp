@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how a question says which jobs come after which, and what the answer counts.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/question/scheduled_case.h"
@@ -60,6 +61,22 @@ TEST_CASE("jobs may be held as the run ends", "[schedule]") {
   CHECK(m.dependencies.still_held > 0);
   CHECK(m.dependencies.jobs ==
         m.dependencies.held.count + m.dependencies.cancelled + m.dependencies.still_held);
+}
+
+TEST_CASE("a deadline counts from the submission, and not for those that are cancelled",
+          "[schedule]") {
+  const std::string text =
+      "id,submit_s,length_s,gpus,deadline_s,fate,after\na,0,100,8,,failed,\n"
+      "b,0,100,8,150,completed,afterany:a\nc,0,100,8,250,completed,afterany:a\n"
+      "d,0,100,8,500,completed,a\n";
+  const Scheduled s = scheduled({{"cluster", "dgx-h100"},
+                                 {"gpus", 64},
+                                 {"policy", "easy"},
+                                 {"trace", {{"name", "t"}, {"text", text}}}});
+  const FleetDeadlines& d = s.points.front().measures.front().deadlines;
+  CHECK(d.jobs == 2);
+  CHECK(d.met == 1);
+  CHECK(d.late.si() == 50);
 }
 
 TEST_CASE("entries come after entries and after jobs of a trace", "[schedule]") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks how jobs of a list name others that they come after, and which are refused.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>

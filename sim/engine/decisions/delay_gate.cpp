@@ -61,7 +61,7 @@ bool DelayGate::hold(std::uint32_t number, FleetTime now) {
 std::uint32_t DelayGate::take() {
   const auto [until, job] = held_.top();
   held_.pop();
-  state_.records[job].delayed = until - state_.eligible_at(job);
+  state_.records[job].delayed = until - eligible(state_.job(job), state_.records[job]);
   return job;
 }
 

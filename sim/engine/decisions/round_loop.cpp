@@ -115,7 +115,7 @@ void RoundLoop::submit(std::uint32_t number) {
                                      !feeds_.admits(user, size.gpus, no_level));
   });
   Active active{.number = number};
-  active.asked = {.submit = state_.eligible_at(number),
+  active.asked = {.submit = eligible(job, state_.records[number]),
                   .application = number,
                   .gpus = job.gpus,
                   .least = sizes.front().gpus,
@@ -160,7 +160,7 @@ RoundJob RoundLoop::round_job(const Active& active, FleetTime now) const {
   return {.number = active.number,
           .asked = &active.asked,
           .place = &state_.grants_of(active.number),
-          .age = std::max(now - state_.eligible_at(active.number), FleetTime{1}),
+          .age = std::max(now - eligible(state_.job(active.number), record), FleetTime{1}),
           .restarts = record.stops + active.moves,
           .restart = ran ? restart : FleetTime{},
           .most_run = active.asked.most,  // its speed on others is known

@@ -49,7 +49,7 @@ MultifactorJob SlurmLoops::factors_of(std::uint32_t number) const {
   const ClusterJob& job = state_.job(number);
   return {.queue = job.queue,
           .user = job.user,
-          .submit = to_seconds(state_.eligible_at(number)).si(),
+          .submit = to_seconds(eligible(job, state_.records[number])).si(),
           .gpus = static_cast<double>(job.gpus),
           .qos = highest_ > 0 ? std::max(0.0, static_cast<double>(job.priority) / highest_) : 0};
 }

@@ -109,7 +109,6 @@ class FleetState {
   bool could_stand(std::uint32_t job) const;
   // It has begun and has not been stopped; ends of before `now` were counted.
   bool is_running(std::uint32_t job) const { return records[job].end != fleet_never; }
-  FleetTime eligible_at(std::uint32_t job) const { return eligible(jobs_[job], records[job]); }
   bool is_over(std::uint32_t job, FleetTime now) const { return records[job].end <= now; }
 
   const PowerBudget& power() const { return power_.all; }

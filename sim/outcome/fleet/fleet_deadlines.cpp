@@ -16,7 +16,7 @@ FleetDeadlines fleet_deadlines(const ClusterJobs& list, const FleetRecord& recor
       ++out.delayed;
       out.delay += to_seconds(one.delayed);
     }
-    if (job.deadline == fleet_never || job.submit > record.last_end) continue;
+    if (job.deadline == fleet_never || one.cancelled || job.submit > record.last_end) continue;
     const FleetTime end = std::min(one.end, record.last_end);  // of what is known
     const bool ended = one.end <= record.last_end;
     if (!ended && !one.rejected && due(job) > record.last_end) continue;

@@ -23,7 +23,8 @@ struct FleetDeadlines {
   }
 };
 
-// A job that was rejected missed its deadline, but is not late.
+// A job that was rejected missed its deadline, but is not late. One that was cancelled, since a job
+// that it comes after did not complete, has none.
 FleetDeadlines fleet_deadlines(const ClusterJobs& list, const FleetRecord& record);
 
 }  // namespace orrery

@@ -453,8 +453,8 @@ TEST_CASE("job trace: a name or a path, else the nearest name") {
 
 TEST_CASE("job trace: damaged texts are read or refused, nothing else") {
   RandomStream random(fresh(2), 0);
-  const std::string texts[] = {philly_text, swf_text,    slurm_text, own_text,
-                               json_text,   squeue_text, helios_text};
+  const std::string texts[] = {philly_text, swf_text,    slurm_text,  own_text,
+                               json_text,   squeue_text, helios_text, pai_text};
   for (const std::string& text : texts) {
     const JobTraceFormat format = job_format_of(text);
     for (int i = 0; i < 200; ++i) {

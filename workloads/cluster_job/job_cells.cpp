@@ -29,6 +29,13 @@ FleetTime seconds_in(const CsvRow& row, const std::string& column) {
   return allowed_time(row, column, any_seconds_in(row, column));
 }
 
+FleetTime length_between(const CsvRow& row, const std::string& start, const std::string& end,
+                         FleetTime (*read)(const CsvRow&, const std::string&)) {
+  const FleetTime from = read(row, start), to = read(row, end);
+  if (to < from) row.fail(end, "a time that is not before " + start);
+  return to - from;
+}
+
 std::int32_t job_gpus(const CsvRow& row, const std::string& column,
                       std::optional<std::int64_t> gpus) {
   if (!gpus || *gpus < 1 || *gpus > most_job_gpus)

@@ -27,6 +27,10 @@ FleetTime seconds_in(const CsvRow& row, const std::string& column);
 FleetTime clock_in(const CsvRow& row, const std::string& column);
 FleetTime stamp_in(const CsvRow& row, const std::string& column, char between);
 
+// From one time to the other, which `read` takes from their columns. Error where that is before.
+FleetTime length_between(const CsvRow& row, const std::string& start, const std::string& end,
+                         FleetTime (*read)(const CsvRow&, const std::string&));
+
 // GPUs that the column gave. Error: none, or not between 1 and 10^7.
 std::int32_t job_gpus(const CsvRow& row, const std::string& column,
                       std::optional<std::int64_t> gpus);

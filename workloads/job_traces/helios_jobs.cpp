@@ -10,6 +10,7 @@
 #include "workloads/cluster_job/job_cells.h"
 #include "workloads/cluster_job/job_times.h"
 #include "workloads/job_traces/job_list_maker.h"
+#include "workloads/job_traces/left_out_jobs.h"
 
 namespace orrery {
 namespace {
@@ -50,33 +51,28 @@ ClusterJobs parse_helios_jobs(std::string_view text, const std::string& file) {
                   job_columns_page);
   const char* queue = table.has("vc") ? "vc" : "type";
   JobListMaker maker(table, "submit_time", "job_id");
-  std::int64_t without_gpus = 0, not_ended = 0;
+  LeftOutJobs left_out{"job"};
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, i);
     const std::int64_t gpus = row.integer("gpu_num").value_or(0);
     if (gpus == 0) {
-      ++without_gpus;
+      ++left_out.without_gpus;
       continue;
     }
     if (row.blank("start_time") || row.blank("end_time")) {
-      ++not_ended;
+      ++left_out.without_times;
       continue;
     }
-    const FleetTime start = local_time(row, "start_time");
-    const FleetTime end = local_time(row, "end_time");
-    if (end < start) row.fail("end_time", "a time that is not before start_time");
     maker.add(i,
               {.submit = local_time(row, "submit_time"),
-               .length = end - start,
+               .length = length_between(row, "start_time", "end_time", local_time),
                .gpus = job_gpus(row, "gpu_num", gpus),
                .queue = maker.queue_called(row.text(queue)),
                .user = maker.user_called(row.text("user")),
                .fate = fate_of(row)},
               std::nullopt);
   }
-  maker.note(without_gpus, "job", "without GPUs was left out", "without GPUs were left out");
-  maker.note(not_ended, "job", "without a start or an end was left out",
-             "without a start or an end were left out");
+  left_out.note(maker);
   return maker.made();
 }
 

@@ -45,8 +45,10 @@ void JobListMaker::take_id(std::size_t row) {
   list_.ids.push_back(id);
 }
 
-void JobListMaker::add(std::size_t row, ClusterJob job, std::optional<FleetTime> limit) {
+void JobListMaker::add(std::size_t row, ClusterJob job, std::optional<FleetTime> limit,
+                       std::string id) {
   if (!id_.empty()) take_id(row);
+  if (!id.empty()) list_.ids.push_back(std::move(id));
   job.row = static_cast<std::uint32_t>(row + 1);
   if (!limit) ++without_limit_;
   if (limit && *limit < job.length) ++past_limit_;

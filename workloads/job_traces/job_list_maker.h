@@ -32,8 +32,8 @@ class JobListMaker {
       : table_(table), submit_(std::move(submit_column)), id_(std::move(id_column)) {}
 
   // Its submission counts from any origin. Nothing for a limit: its length is its limit.
-  // Error: an id that an earlier job has, or none.
-  void add(std::size_t row, ClusterJob job, std::optional<FleetTime> limit);
+  // Error: an id that an earlier job has, or none. `id`: of a job of a table whose rows say none.
+  void add(std::size_t row, ClusterJob job, std::optional<FleetTime> limit, std::string id = "");
 
   // The job that was added last comes after those that the text in a column of its row names
   // (DependencyNames), so long after their ends.

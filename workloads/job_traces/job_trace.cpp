@@ -17,6 +17,7 @@
 #include "workloads/job_traces/helios_jobs.h"
 #include "workloads/job_traces/job_list_maker.h"
 #include "workloads/job_traces/openb_jobs.h"
+#include "workloads/job_traces/pai_tasks.h"
 #include "workloads/job_traces/slurm_jobs.h"
 #include "workloads/job_traces/squeue_jobs.h"
 #include "workloads/job_traces/swf_jobs.h"
@@ -173,6 +174,8 @@ JobTraceFormat job_format_of(std::string_view text) {
   if (line.starts_with(';')) return JobTraceFormat::swf;
   if (line.find("JOBID") != std::string_view::npos) return JobTraceFormat::squeue;
   if (line.find('|') != std::string_view::npos) return JobTraceFormat::slurm;
+  if (line.find("plan_gpu") != std::string_view::npos || is_pai_task(line))
+    return JobTraceFormat::pai;
   if (!line.empty() && line[0] >= '0' && line[0] <= '9') return JobTraceFormat::swf;
   if (line.find("gpu_milli") != std::string_view::npos) return JobTraceFormat::openb;
   if (line.find("gpu_num") != std::string_view::npos) return JobTraceFormat::helios;
@@ -199,6 +202,8 @@ ClusterJobs parse_jobs(std::string_view text, JobTraceFormat format, const std::
       return parse_openb_jobs(text, file);
     case JobTraceFormat::helios:
       return parse_helios_jobs(text, file);
+    case JobTraceFormat::pai:
+      return parse_pai_tasks(text, file);
     case JobTraceFormat::jsonl:
       return parse_json_jobs(text, file);
     case JobTraceFormat::orrery:

@@ -34,6 +34,7 @@ namespace orrery {
 //   out.
 // helios-acme: columns job_id, gpu_num, state, submit_time, start_time, end_time, and perhaps user,
 //   vc, type (helios_jobs.h). Jobs without GPUs, a start or an end are left out.
+// pai: the ten columns of pai_task_table.csv (pai_tasks.h), perhaps without their names.
 // orrery: columns submit_s (since 1970 where the hour matters), length_s, gpus, and perhaps id,
 //   limit_s, deadline_s, queue, user, fate, after (read_dependencies).
 // jsonl: a JSON object a line, with the same names. Ids are texts or whole numbers, after may be a
@@ -45,15 +46,17 @@ enum class JobTraceFormat : std::uint8_t {
   squeue,
   openb,
   helios,
+  pai,
   orrery,
   jsonl
 };
 inline constexpr auto job_trace_format_text = enum_names<JobTraceFormat>(
-    {"philly", "swf", "slurm", "squeue", "openb", "helios-acme", "orrery", "jsonl"});
+    {"philly", "swf", "slurm", "squeue", "openb", "helios-acme", "pai", "orrery", "jsonl"});
 constexpr std::string_view to_text(JobTraceFormat f) { return job_trace_format_text[f]; }
 
 // By what the text begins with: a '{', a first line with JOBID in capitals, one with '|', the
-// columns timestamp, gpu_milli or gpu_num, a ';' or a digit, anything else.
+// columns timestamp, gpu_milli, gpu_num or plan_gpu, a row of PAI's, a ';' or a digit, anything
+// else.
 JobTraceFormat job_format_of(std::string_view text);
 
 // Submissions count from the first one. A job without a limit has its length as its limit; one of

@@ -49,11 +49,8 @@ ClusterJobs parse_openb_jobs(std::string_view text, const std::string& file) {
       ++not_started;
       continue;
     }
-    const FleetTime start = seconds_in(row, "scheduled_time");
-    const FleetTime end = seconds_in(row, "deletion_time");
-    if (end < start) row.fail("deletion_time", "a time that is not before scheduled_time");
     ClusterJob job{.submit = seconds_in(row, "creation_time"),
-                   .length = end - start,
+                   .length = length_between(row, "scheduled_time", "deletion_time", seconds_in),
                    .queue = maker.queue_called(""),
                    .fate = fate_of(row)};
     ask(row, gpus, job);

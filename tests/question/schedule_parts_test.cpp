@@ -52,7 +52,9 @@ TEST_CASE("what knows whole GPUs alone does not let jobs share one", "[schedule]
   CHECK(refused({{"policy", "slurm-default"}}) == "test: policy: found \"slurm-default\"" + why);
   CHECK(refused({{"place", "pool"}}) == "test: place: found \"pool\"" + why);
   CHECK(refused({{"defragment", "pays"}}) == "test: defragment: found \"pays\"" + why);
-  CHECK(refused({{"power_limit", "30 kW"}}) == "test: power_limit: found \"30 kW\"" + why);
+  CHECK(refused({{"power_limit", "30 kW"}, {"power_policy", "priority"}}) ==
+        "test: power_policy: found \"priority\"" + why);
+  CHECK(scheduled(parts_of_jobs({{"power_limit", "30 kW"}})).runs == 1);
   CHECK(refused({{"policy", "goodput"}, {"share", "best-fit"}}) ==
         "test: share: found \"best-fit\"; expected never: this policy knows whole GPUs alone");
   CHECK(scheduled(parts_of_jobs({{"policy", "goodput"}, {"share", "never"}})).runs == 1);

@@ -46,11 +46,17 @@ void FleetState::end_part(std::uint32_t number) {
     std::swap(grants_[number].front().gpus, grants_[*left.other].front().gpus);
 }
 
-// A job takes what it draws, or gives it back: without a limit its share of what all of the
-// accelerator would, above idle. Under one, where nobody shares, it draws as much as that.
+// Its share above idle. Under a limit where nobody shares it draws as much as all of it: rules that
+// plan whole accelerators plan what these draw.
+bool FleetState::draws_part(std::uint32_t number) const {
+  if (!jobs_[number].is_part()) return false;
+  const bool admits = hosted_.shared.share() && !power_.all.caps() && power_.feeds.empty();
+  return power_.all.is_open() || admits;
+}
+
+// A job takes what it draws, or gives it back.
 void FleetState::draw_part(std::uint32_t number, bool begins) {
-  const ClusterJob& job = jobs_[number];
-  const std::int64_t drawn = power_.all.extra(power_user(number), 1) * job.milli / whole_gpu;
+  const std::int64_t drawn = extra_milliwatts(number);
   power_.all.add(begins ? drawn : -drawn);
 }
 

@@ -110,11 +110,12 @@ FleetState::FleetState(const std::vector<ClusterJob>& jobs, const FleetQuestion&
 }
 
 std::int64_t FleetState::extra_milliwatts(std::uint32_t job) const {
+  if (draws_part(job)) return power_.all.extra(power_user(job), 1) * jobs_[job].milli / whole_gpu;
   return power_.all.extra(power_user(job), jobs_[job].gpus);
 }
 
 bool FleetState::could_have_power(std::uint32_t job) const {
-  return power_.all.has_alone(power_user(job), jobs_[job].gpus);
+  return power_.all.has_alone(extra_milliwatts(job));
 }
 
 std::int64_t FleetState::capped_ps(std::uint32_t job, std::int64_t step_ps) const {

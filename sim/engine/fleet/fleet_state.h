@@ -118,6 +118,7 @@ class FleetState {
   // That must be there: drawn if all were at their least caps; what a job adds to that.
   std::int64_t milliwatts() const { return power_.all.least(); }
   std::int64_t extra_milliwatts(std::uint32_t job) const;
+  bool draws_part(std::uint32_t job) const;  // of what its accelerator would
   PowerUser power_user(std::uint32_t job) const { return {jobs_[job].work, jobs_[job].priority}; }
   bool has_power(std::int64_t milliwatts) const { return power_.all.has(milliwatts); }
   // Alone on the cluster it passes no limit.
@@ -271,7 +272,7 @@ inline bool FleetState::could_stand(std::uint32_t job) const {
 }
 
 inline void FleetState::draw(std::uint32_t job, bool begins) {
-  if (jobs_[job].is_part() && power_.all.is_open())
+  if (draws_part(job))
     draw_part(job, begins);
   else if (begins)
     power_.all.begin(job, power_user(job), jobs_[job].gpus);

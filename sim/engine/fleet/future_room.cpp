@@ -33,7 +33,8 @@ void FutureRoom::give(std::uint32_t job, const Grants& place) {
 }
 
 bool FutureRoom::fits(std::uint32_t job) const {
-  if (state_->shares(job) && shared_.find(slots_, state_->job(job).milli)) return true;
+  const bool joins = state_->shares(job) && shared_.find(slots_, state_->job(job).milli);
+  if (joins && power_.has(job)) return true;
   return power_.fits(job, slots_);
 }
 

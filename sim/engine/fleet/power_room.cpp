@@ -28,10 +28,28 @@ void FuturePower::add(PowerUser user, std::int32_t gpus, const Grants& place, st
   if (!feeds_.empty()) state_->feeds().add(feeds_, place, state_->power().extra(user, 1), sign);
 }
 
+void FuturePower::add(std::uint32_t job, const Grants& place, std::int32_t sign) {
+  if (!state_->draws_part(job)) {
+    add(state_->power_user(job), state_->job(job).gpus, place, sign);
+    return;
+  }
+  milliwatts_ += sign * state_->extra_milliwatts(job);
+}
+
+bool FuturePower::fits(std::uint32_t job, const Slots& future) const {
+  return has(job) &&
+         stands(state_->power_user(job), state_->job(job).gpus, state_->level_of(job), future);
+}
+
 bool FuturePower::fits(PowerUser user, std::int32_t gpus, std::int32_t within,
                        const Slots& future) const {
-  return has(user, gpus) &&
-         look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
+  return has(user, gpus) && stands(user, gpus, within, future);
+}
+
+// On what feeds leave.
+bool FuturePower::stands(PowerUser user, std::int32_t gpus, std::int32_t within,
+                         const Slots& future) const {
+  return look_at_left(state_->feeds(), feeds_, state_->power().extra(user, 1), gpus, future,
                       [&](const Slots& left) { return Placer::fits(left, gpus, within); });
 }
 

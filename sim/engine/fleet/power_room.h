@@ -16,17 +16,15 @@ class FuturePower {
   // As it is now.
   explicit FuturePower(const FleetState& state);
   // A job takes a place, or gives it back.
-  void take(std::uint32_t job, const Grants& place) {
-    add(state_->power_user(job), state_->job(job).gpus, place, 1);
-  }
-  void give(std::uint32_t job, const Grants& place) {
-    add(state_->power_user(job), state_->job(job).gpus, place, -1);
-  }
+  void take(std::uint32_t job, const Grants& place) { add(job, place, 1); }
+  void give(std::uint32_t job, const Grants& place) { add(job, place, -1); }
   // Likewise whoever takes so many accelerators (1) or gives them back (-1).
   void add(PowerUser user, std::int32_t gpus, const Grants& place, std::int32_t sign);
   // The job has power, and a place on hosts that are free then.
-  bool fits(std::uint32_t job, const Slots& future) const {
-    return fits(state_->power_user(job), state_->job(job).gpus, state_->level_of(job), future);
+  bool fits(std::uint32_t job, const Slots& future) const;
+  // There is power for it, by the limit of all.
+  bool has(std::uint32_t job) const {
+    return state_->has_power(milliwatts_ + state_->extra_milliwatts(job));
   }
   bool fits(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future) const;
   // By the rule of a placer. `job`: whose it is.
@@ -44,6 +42,8 @@ class FuturePower {
   bool has(PowerUser user, std::int32_t gpus) const {
     return state_->has_power(milliwatts_ + state_->power().extra(user, gpus));
   }
+  void add(std::uint32_t job, const Grants& place, std::int32_t sign);
+  bool stands(PowerUser user, std::int32_t gpus, std::int32_t within, const Slots& future) const;
   const FleetState* state_;
   std::int64_t milliwatts_;
   FeedLoads feeds_;

@@ -56,8 +56,9 @@ class PowerBudget {
     return rules_.limit == 0 || milliwatts <= rules_.limit;
   }
   // A job that has the cluster for itself has power, at some time.
-  bool has_alone(PowerUser user, std::int64_t gpus) const {
-    const std::int64_t alone = rules_.idle * rules_.gpus + extra(user, gpus);
+  bool has_alone(PowerUser user, std::int64_t gpus) const { return has_alone(extra(user, gpus)); }
+  bool has_alone(std::int64_t above_idle) const {
+    const std::int64_t alone = rules_.idle * rules_.gpus + above_idle;
     return has(alone) || alone <= rules_.most;
   }
   // From now on; there was one before. Caps are others from the next settle() on.
@@ -77,8 +78,8 @@ class PowerBudget {
                                     rules_.gpus);
   }
   std::int64_t idle() const { return rules_.idle; }
-  // There is no limit at all; what parts of accelerators draw may be added then, or taken away.
-  bool is_open() const { return rules_.limit == 0 && !rules_.feeds; }
+  bool is_open() const { return rules_.limit == 0 && !rules_.feeds; }  // there is no limit at all
+  // What parts of accelerators draw, or drew, where nobody is capped.
   void add(std::int64_t milliwatts) {
     drawn_ += milliwatts;
     least_ += milliwatts;

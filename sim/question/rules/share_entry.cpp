@@ -12,14 +12,14 @@ namespace {
 constexpr auto device_share_text = enum_names<DeviceShare>({"time-slices", "mps", "mps-limits"});
 
 // The setting that knows whole GPUs alone; nullptr: none does.
-const char* knows_whole_gpus(const JsonValue& settings, const FleetQuestion& q) {
+const char* knows_whole_gpus(const FleetQuestion& q) {
   const bool at_any_time =
       q.policy.fit == JobFit::block || q.policy.fit == JobFit::easy || q.policy.fit == JobFit::any;
   if (!at_any_time) return "policy";
   if (q.policy.place == JobPlace::pool) return "place";
   if (q.policy.defragments) return "defragment";
   if (!q.feeds.empty()) return "feeds";
-  if (q.power_limit_milliwatts > 0) return settings.has("power_limit") ? "power_limit" : "grid";
+  if (q.power_limit_milliwatts > 0 && q.power_policy != PowerPolicy::admit) return "power_policy";
   return nullptr;
 }
 
@@ -32,7 +32,7 @@ GpuShare read_share(const JsonValue& settings, bool parts, const FleetQuestion& 
     return GpuShare::never;
   }
   const GpuShare how = share ? gpu_share_text.from(*share) : GpuShare::best_fit;
-  const char* what = knows_whole_gpus(settings, question);
+  const char* what = knows_whole_gpus(question);
   if (how == GpuShare::never || what == nullptr) return how;
   if (share) share->fail(fmt::format("never: this {} knows whole GPUs alone", what));
   settings.at(what).fail(

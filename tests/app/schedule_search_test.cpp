@@ -53,7 +53,8 @@ TEST_CASE("a search tries the values that a question allows", "[schedule]") {
   for (const char* policy : {"fifo", "easy", "conservative", "goodput", "slurm-default", "rsc"})
     CHECK(policies.contains(policy));
   CHECK(!policies.contains("deadline"));  // no job has one
-  CHECK(places == std::set<std::string>{"pool", "pack", "spread", "least-level", "tree", "block"});
+  CHECK(places == std::set<std::string>{"pool", "pack", "spread", "least-level", "fragmentation",
+                                        "least-contention", "tree", "block"});
   // A rule that places by itself is one point, whatever the place.
   std::set<std::pair<std::string, std::string>> names;
   for (const SortedJson& point : all.at("points"))

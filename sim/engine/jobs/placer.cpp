@@ -109,23 +109,22 @@ std::vector<std::int32_t>::iterator best_group(const Slots& slots, std::size_t l
   return best;
 }
 
-// Takes those that have whole hosts and whose links are used least out of `groups`.
-std::vector<std::int32_t> least_used(const Slots& slots, std::size_t level,
-                                     std::vector<std::int32_t>& groups, PlaceJudge* judge) {
+// Of those that have whole hosts and whose links are used least the best one.
+std::vector<std::int32_t>::iterator least_used_group(const Slots& slots, std::size_t level,
+                                                     std::vector<std::int32_t>& groups,
+                                                     std::int32_t hosts, PlaceJudge& judge) {
   std::vector<std::int32_t> least;
   double use = 0;
   for (const std::int32_t group : groups) {
     if (slots.whole_hosts(level, group) == 0) continue;
-    const double now = judge->used(level, group);
+    const double now = judge.used(level, group);
     if (!least.empty() && now > use) continue;
     if (now < use) least.clear();
     use = now;
     least.push_back(group);
   }
-  std::erase_if(groups, [&](std::int32_t group) {
-    return std::find(least.begin(), least.end(), group) != least.end();
-  });
-  return least;
+  if (least.empty()) return groups.begin();
+  return std::find(groups.begin(), groups.end(), *best_group(slots, level, least, hosts));
 }
 
 // Whole hosts of the range, under as few groups of each level as it takes; `level`: how many levels
@@ -135,12 +134,10 @@ void take_nested(const Slots& slots, std::size_t level, HostRange range, std::in
                  PlaceJudge* judge, Grants& out) {
   if (level == 0) return take_whole(slots, range, hosts, out);
   std::vector<std::int32_t> groups = groups_in(slots, level - 1, range);
-  std::vector<std::int32_t> rest;  // whose links are used more than those of all in `groups`
-  if (judge != nullptr) rest.swap(groups);
-  while (hosts > 0) {
-    if (groups.empty()) groups = least_used(slots, level - 1, rest, judge);
-    if (groups.empty()) return;
-    const auto chosen = best_group(slots, level - 1, groups, hosts);
+  while (hosts > 0 && !groups.empty()) {
+    const auto chosen = judge == nullptr
+                            ? best_group(slots, level - 1, groups, hosts)
+                            : least_used_group(slots, level - 1, groups, hosts, *judge);
     const std::int32_t part = std::min(hosts, slots.whole_hosts(level - 1, *chosen));
     if (part == 0) return;
     take_nested(slots, level - 1, range_of(slots, level - 1, *chosen), part, judge, out);

@@ -375,6 +375,10 @@ std::string not_modelled(const Scheduled& s) {
   if (first_case(s).reliability.empty())
     text += first_case(s).question.breakdowns.incidents.empty() ? " Nothing fails."
                                                                 : " Nothing else fails.";
+  if (some([](const PointCase& asked) {
+        return asked.question.policy.place == JobPlace::fragmentation;
+      }))
+    text += " The place fragmentation knows the sizes of all jobs, later ones included.";
   std::set<std::string> told;
   for (const SchedulePoint& point : s.points) {
     const auto& preset = point.asked.preset;

@@ -321,12 +321,12 @@ Library attention_library(const FileName& name, bool latent_decode) {
   return name.gpu.starts_with("h") && !latent ? Library::flash3 : Library::flashinfer;
 }
 
-// TensorRT-LLM's experts of FP8 blocks are products of its own: CUTLASS on Hopper, DeepGEMM on
-// Blackwell.
+// TensorRT-LLM's experts of FP8 blocks and of NVFP4 are products of its own: CUTLASS, in FP8 on
+// Blackwell DeepGEMM.
 Library expert_library(const FileName& name) {
   if (name.framework == "sglang") return Library::sglang_experts;
-  const bool blocks = name.framework == "trtllm" && name.format == "fp8_block";
-  return blocks ? Library::trtllm_blocks : Library::flashinfer;
+  const bool blocks = name.format == "fp8_block" || name.format == "nvfp4";
+  return name.framework == "trtllm" && blocks ? Library::trtllm_blocks : Library::flashinfer;
 }
 
 // TensorRT-LLM on Hopper leaves plain heads to its masked kernel, and with a 16-bit cache work of

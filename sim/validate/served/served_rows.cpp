@@ -76,6 +76,20 @@ Guessing guessing_of(const ServingRow& row, const Model& model) {
   return {.drafter = mtp_drafter(model, row.engine.layout, drafts), .acceptance = *measured};
 }
 
+// Experts by the library of the row's recipe. Where engines of prompts have another one than those
+// that decode, steps of as many rows as a rank of those ever has are theirs.
+void set_experts(Stack& stack, const ServingRow& row) {
+  Library& common = stack.kernels.grouped_gemm;
+  const Library decodes = row.engine.limits.grouped_gemm.value_or(common);
+  const Library prompts =
+      row.disaggregated ? row.prefill.limits.grouped_gemm.value_or(common) : decodes;
+  common = prompts;
+  if (prompts == decodes) return;
+  constexpr std::int64_t most_rows = 1024;  // of decodes on a rank (srt-slurm's recipes)
+  stack.serving.kernels.small_grouped_gemm = decodes;
+  stack.serving.kernels.small_grouped_rows = most_rows;
+}
+
 ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   ServiceCase out;
   out.model = load_model(row.model, data_root() / "workloads/catalog/models");
@@ -96,6 +110,9 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
     out.decode = group(row.engine);
     out.decode->policy->front = Ticks{0};  // a request comes in once
   }
+  if (const auto& share = row.engine.limits.memory_share) out.stack.serving.memory.share = *share;
+  set_experts(out.stack, row);
+  if (!row.engine.limits.graphs.empty()) out.stack.serving.graphs = row.engine.limits.graphs;
   if (const auto& rows = row.engine.limits.mixed_graph_rows)
     out.stack.serving.mixed_graph_rows = *rows;
   out.stack.serving.policy.stream_interval =

@@ -238,6 +238,27 @@ void ServingCatalogue::set_stack(ServingCase& c) {
   software.stack = engine->stack + "@" + release;
 }
 
+// Runs of TensorRT-LLM's own benchmark.
+void ServingCatalogue::set_bench(ServingCase& c) const {
+  const auto table = recipes_.tables.find("overview");
+  if (!c.of(ServingTable::overview) || table == recipes_.tables.end()) return;
+  const OfflineBench& bench = table->second.bench;
+  if (bench.empty() || !c.model || !c.device) return;
+  ServingLoad& load = c.row.load;
+  load.prompts = static_cast<double>(bench.count_of(load.prompt_tokens, load.output_tokens));
+  const double weight_bytes = c.row.precision == "fp4" ? 0.5 : c.row.precision == "fp8" ? 1 : 2;
+  const OfflineLimits chosen = offline_limits(bench, *c.model, c.device->memory_capacity,
+                                              c.row.engine.layout.gpus(), weight_bytes, load);
+  ServingLimits& limits = c.row.engine.limits;
+  limits.max_sequences = chosen.sequences;
+  limits.token_budget = chosen.tokens;
+  limits.memory_share = bench.memory_share;
+  limits.graphs = graphs_up_to(bench.graphs, chosen.sequences);
+  c.row.assumed.push_back(fmt::format("{} requests, sequences at once {}, token budget {} by {}",
+                                      load.prompts, chosen.sequences, chosen.tokens,
+                                      table->second.bench_citation));
+}
+
 void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
                                   const std::string& role) {
   const ServingFacts f = facts(c, role);
@@ -254,6 +275,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       cache = true;
       workers.layout.cache = *recipe.set.cache;
       open.taken.push_back(fmt::format("KV cache in {}", to_text(workers.layout.cache)));
+    }
+    if (recipe.set.grouped_gemm && !workers.limits.grouped_gemm) {
+      workers.limits.grouped_gemm = *recipe.set.grouped_gemm;
+      open.taken.push_back(fmt::format("experts by {}", library_text[*recipe.set.grouped_gemm]));
     }
     open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
     open.number("chunks of", recipe.set.chunk, workers.limits.chunk);
@@ -290,6 +315,7 @@ void ServingCatalogue::complete(ServingCase& c) {
   row.skipped = missing(c);
   if (!row.skipped.empty() || !set_precision(c)) return;
   set_stack(c);
+  set_bench(c);
   set_limits(c, row.engine, row.disaggregated ? "decode" : "");
   if (row.disaggregated) set_limits(c, row.prefill, "prefill");
 }

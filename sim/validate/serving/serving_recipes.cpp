@@ -95,13 +95,15 @@ ServingNumber read_number(const JsonValue& at) {
 }
 
 ServingSettings read_settings(const JsonValue& at) {
-  at.expect_only({"cache", "token_budget", "chunk", "max_sequences", "receive_interval",
-                  "stream_interval", "drafts", "waves", "balance_steps", "mixed_graph_rows"});
+  at.expect_only({"cache", "grouped_gemm", "token_budget", "chunk", "max_sequences",
+                  "receive_interval", "stream_interval", "drafts", "waves", "balance_steps",
+                  "mixed_graph_rows"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
     if (!set.cache) cache->fail("a number format");
   }
+  if (const auto library = at.find("grouped_gemm")) set.grouped_gemm = library_text.from(*library);
   const auto read = [&at](std::string_view key, std::optional<ServingNumber>& into) {
     if (const auto value = at.find(key)) into = read_number(*value);
   };
@@ -145,6 +147,24 @@ ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
           .citation = read_citation(entry, sources)};
 }
 
+OfflineBench read_bench(const JsonValue& at) {
+  at.expect_only({"requests", "memory_share", "graphs", "most_sequences", "most_tokens"});
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  OfflineBench bench{.requests = {},
+                     .memory_share = at.at("memory_share").number(),
+                     .graphs = {},
+                     .most_sequences = at.at("most_sequences").integer(1, most),
+                     .most_tokens = at.at("most_tokens").integer(1, most)};
+  for (const JsonValue& run : at.at("requests").items())
+    bench.requests.push_back({.prompt = run.at("prompt").integer(1, most),
+                              .output = run.at("output").integer(1, most),
+                              .count = run.at("count").integer(1, most)});
+  for (const JsonValue& sizes : at.at("graphs").items())
+    bench.graphs.push_back(
+        {.to = sizes.at("to").integer(1, most), .by = sizes.at("by").integer(1, most)});
+  return bench;
+}
+
 ServingPrecision read_precision(const JsonValue& entry) {
   entry.expect_only({"told", "when", "recipe", "skipped", "why", "citation"});
   ServingPrecision precision{.told = texts_at(entry, "told"),
@@ -174,15 +194,19 @@ void read_names(ServingRecipes& recipes, const JsonValue& file) {
                                  .analysed = flag_at(entry, "analysed")});
   }
   for (const auto& [kind, entry] : file.at("tables").members()) {
-    entry.expect_only(
-        {"engine", "release", "gpu", "precision", "campaign", "drafts", "why", "citation"});
-    recipes.tables[kind] = {.engine = text_at(entry, "engine"),
-                            .release = text_at(entry, "release"),
-                            .gpu = text_at(entry, "gpu"),
-                            .precision = text_at(entry, "precision"),
-                            .campaign = entry.at("campaign").text(),
-                            .why = text_at(entry, "why"),
-                            .drafts = integer_at(entry, "drafts").value_or(0)};
+    entry.expect_only({"engine", "release", "gpu", "precision", "campaign", "drafts", "bench",
+                       "why", "citation"});
+    ServingTableFacts& facts = recipes.tables[kind];
+    facts = {.engine = text_at(entry, "engine"),
+             .release = text_at(entry, "release"),
+             .gpu = text_at(entry, "gpu"),
+             .precision = text_at(entry, "precision"),
+             .campaign = entry.at("campaign").text(),
+             .why = text_at(entry, "why"),
+             .drafts = integer_at(entry, "drafts").value_or(0),
+             .bench = {},
+             .bench_citation = read_citation(entry, file.at("sources"))};
+    if (const auto bench = entry.find("bench")) facts.bench = read_bench(*bench);
   }
   for (const JsonValue& entry : file.at("names").items()) {
     entry.expect_only({"told", "family", "model", "speculation", "why", "citation"});

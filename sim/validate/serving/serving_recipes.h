@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/names.h"
+#include "sim/validate/serving/offline_bench.h"
 #include "workloads/layout/layout.h"
 
 namespace orrery {
@@ -46,6 +47,7 @@ struct ServingNumber {
 
 struct ServingSettings {
   std::optional<Format> cache;
+  std::optional<Library> grouped_gemm;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
       stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
 };
@@ -68,6 +70,8 @@ struct ServingCampaign {
 struct ServingTableFacts {
   std::string engine, release, gpu, precision, campaign, why;
   std::int64_t drafts = 0;
+  OfflineBench bench;  // empty: no such run
+  std::string bench_citation;
 };
 struct ServingModelName {
   std::vector<std::string> told;  // without owner and format

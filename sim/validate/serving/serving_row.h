@@ -10,6 +10,7 @@
 
 #include "sim/base/text/enum_names.h"
 #include "workloads/inference/engine_layout.h"
+#include "workloads/stack/serving.h"
 
 namespace orrery {
 
@@ -31,6 +32,9 @@ struct ServingLimits {
   std::optional<std::int64_t> receive_interval;  // steps between two looks for new requests
   std::optional<std::int64_t> balance_steps;     // that prompts wait for those of other ranks
   std::optional<std::int64_t> mixed_graph_rows;  // steps with prompts of so many run in graphs
+  std::optional<double> memory_share;            // for weights and cache, as the engine means it
+  std::vector<GraphSizes> graphs;                // captured; empty: the engine's own
+  std::optional<Library> grouped_gemm;           // of experts, where it is not the engine's own
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.
 struct ServingWorkers {

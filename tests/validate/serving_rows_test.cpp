@@ -296,6 +296,20 @@ TEST_CASE("campaigns differ in lengths and prompts") {
   CHECK_FALSE(row_of("trtllm_perf_overview:1").load.concurrency);
 }
 
+TEST_CASE("engines are warm where a campaign sends requests first that do not count") {
+  int warm = 0, cold = 0;
+  for (const ServingRow& row : shipped_rows()) {
+    INFO(row.id << " of " << row.date);
+    if (row.campaign == "aic-gap") CHECK(row.load.warmed);
+    if (row.campaign != "inferencex" || !row.rule.empty()) continue;
+    const bool later = row.date.empty() || row.date >= "2026-01-27";
+    CHECK(row.load.warmed == (row.disaggregated || later));
+    ++(row.load.warmed ? warm : cold);
+  }
+  CHECK(warm > 100);
+  CHECK(cold > 100);
+}
+
 TEST_CASE("rows of the fixed list stay scored, in their groups") {
   const CsvTable list = read_csv(data_root() / "validation/serving_scored.csv");
   std::map<std::string, const ServingRow*> rows;

@@ -36,7 +36,8 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   policy.front = to_ticks(stack.serving.host.request_front.get());
-  policy.first_prompts = to_ticks(stack.serving.host.first_prompts.get());  // engines just started
+  if (!load.warmed)  // the engine has just started
+    policy.first_prompts = to_ticks(stack.serving.host.first_prompts.get());
   if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
   if (limits.receive_interval) policy.receive_interval = *limits.receive_interval;
   policy.prefix_cache = false;  // prompts are random: nothing is shared

@@ -42,6 +42,7 @@ void read_load(ServingCase& c, const CsvRow& cells, const char* concurrency,
                 .shortest = campaign.shortest,
                 .concurrency = positive_cell(cells, concurrency)};
   c.row.load.prompts = campaign.waves * c.concurrency();
+  c.row.load.warmed = campaign.warms(c.row.disaggregated, c.row.date);
 }
 
 ToldWorkers told_workers(const CsvRow& cells, const std::string& prefix) {

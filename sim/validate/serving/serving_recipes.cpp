@@ -186,12 +186,16 @@ void read_names(ServingRecipes& recipes, const JsonValue& file) {
                                .foreign = text_at(entry, "foreign")});
   }
   for (const JsonValue& entry : file.at("campaigns").items()) {
-    entry.expect_only({"source", "campaign", "shortest", "waves", "analysed", "citation"});
+    entry.expect_only({"source", "campaign", "shortest", "waves", "analysed", "warmed",
+                       "warmed_apart", "warmed_from", "citation", "warmed_citation"});
     recipes.campaigns.push_back({.source = entry.at("source").text(),
                                  .campaign = entry.at("campaign").text(),
                                  .shortest = entry.at("shortest").number(),
                                  .waves = entry.at("waves").number(),
-                                 .analysed = flag_at(entry, "analysed")});
+                                 .analysed = flag_at(entry, "analysed"),
+                                 .warmed = flag_at(entry, "warmed"),
+                                 .warmed_apart = flag_at(entry, "warmed_apart"),
+                                 .warmed_from = text_at(entry, "warmed_from")});
   }
   for (const auto& [kind, entry] : file.at("tables").members()) {
     entry.expect_only({"engine", "release", "gpu", "precision", "campaign", "drafts", "bench",
@@ -256,6 +260,11 @@ const ServingModelName* ServingRecipes::name(const std::string& told) const {
   for (const ServingModelName& n : names)
     if (std::find(n.told.begin(), n.told.end(), wanted) != n.told.end()) return &n;
   return nullptr;
+}
+
+bool ServingCampaign::warms(bool disaggregated, const std::string& date) const {
+  if (warmed || (warmed_apart && disaggregated)) return true;
+  return !warmed_from.empty() && (date.empty() || date >= warmed_from);
 }
 
 const ServingCampaign& ServingRecipes::campaign(const std::string& source) const {

@@ -65,6 +65,11 @@ struct ServingCampaign {
   std::string source, campaign;
   double shortest = 1, waves = 10;  // least length over the nominal one; prompts over concurrency
   bool analysed = false;            // made to compare with predictions
+  // Requests that do not count come first: in all runs, from a date on (dates that are not told are
+  // later), or where prompts and decodes are apart.
+  bool warmed = false, warmed_apart = false;
+  std::string warmed_from;
+  bool warms(bool disaggregated, const std::string& date) const;
 };
 // What tables of a kind leave out.
 struct ServingTableFacts {

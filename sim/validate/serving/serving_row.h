@@ -59,6 +59,7 @@ struct ServingLoad {
   double shortest = 1;
   std::optional<double> concurrency;  // absent: not told, or as many as fit
   double prompts = 0;                 // requests; 0: not told
+  bool warmed = false;                // by requests before them that do not count
   double mean_share() const { return (1 + shortest) / 2; }
 };
 

@@ -272,9 +272,30 @@ TEST_CASE("serving: a prefill engine keeps blocks until they were sent") {
   fleet.transfers = &transfers;
   fleet.engines.shape.blocks = 10;  // of one prompt, not of two
   const ServiceTimeline t = serve(list, fleet, {});
-  CHECK(t.requests[0].first.ps == 1'000'000);
-  CHECK(t.requests[0].last.ps == 1'000'000 + 60 * transfers.token + transfers.wait + 2'000'000);
-  CHECK(t.requests[1].first.ps == t.requests[0].last.ps - 2'000'000 + 1'000'000);
+  // The engine that decodes hands out the first token.
+  const std::int64_t sent = 60 * transfers.token + transfers.wait;
+  CHECK(t.requests[0].first.ps == 1'000'000 + sent);
+  CHECK(t.requests[0].last.ps == t.requests[0].first.ps + 2'000'000);
+  CHECK(t.requests[1].first.ps == t.requests[0].first.ps + 1'000'000 + sent);
+}
+
+TEST_CASE("serving: a first token waits for room where its request decodes") {
+  const AffinePrices prices = flat();
+  AffineTransfers transfers;
+  const RequestList list = list_of({{.prompt = 60, .output = 9}, {.prompt = 60, .output = 9}});
+  for (const SchedulerKind kind :
+       {SchedulerKind::vllm, SchedulerKind::sglang, SchedulerKind::trtllm, SchedulerKind::simple}) {
+    INFO(to_text(kind));
+    ServingFleet fleet = fleet_of(prices, kind);
+    fleet.decode = fleet.engines;
+    fleet.decode->policy.max_sequences = 1;
+    fleet.transfers = &transfers;
+    const ServiceTimeline t = serve(list, fleet, {});
+    // Our own engine's first tokens come from where prompts are.
+    const bool waits = kind != SchedulerKind::simple;
+    CHECK((t.requests[1].first >= t.requests[0].last) == waits);
+    CHECK(t.requests[1].last.ps == t.requests[0].last.ps + 8'000'000);
+  }
 }
 
 TEST_CASE("serving: batches of a pipeline follow each other through its stages") {

@@ -14,6 +14,7 @@
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/validate/served/served_gates.h"
+#include "sim/validate/serving/serving_recipes.h"
 #include "sim/validate/serving/serving_rows.h"
 #include "workloads/stack/stack.h"
 
@@ -308,6 +309,35 @@ TEST_CASE("engines are warm where a campaign sends requests first that do not co
   }
   CHECK(warm > 100);
   CHECK(cold > 100);
+}
+
+TEST_CASE("clients find the deployment that names them, or the smallest that holds them") {
+  const ServingDeployments known =
+      load_serving_recipes(data_root() / "validation/serving_recipes.json").deployments;
+  ServingDeployment asked{.gpu = "gb200",
+                          .precision = "fp4",
+                          .isl = 1024,
+                          .osl = 1024,
+                          .prefill = 1,
+                          .decode = 4,
+                          .gpus = 8};
+  // Four engines for one sequence each, or for 32.
+  CHECK(known.find(asked, 4)->batch == 1);
+  CHECK(known.find(asked, 6)->batch == 1);
+  CHECK(known.find(asked, 12)->batch == 32);
+  CHECK(known.find(asked, 192)->batch == 32);
+  CHECK(known.find(asked, 193) == nullptr);
+  asked.attention_dp = true;
+  CHECK(known.find(asked, 12) == nullptr);
+  const ServingDeployment named{.gpu = "gb300",
+                                .precision = "fp8",
+                                .isl = 1024,
+                                .osl = 1024,
+                                .guesses = true,
+                                .prefill = 1,
+                                .decode = 4,
+                                .gpus = 8};
+  CHECK(known.find(named, 8)->batch == 1);
 }
 
 TEST_CASE("rows of the fixed list stay scored, in their groups") {

@@ -215,6 +215,10 @@ void Rank::start(const Waiting& waiting, const PoolMatch& match, std::int64_t fo
   if (decodes) {
     // A resumed one's last token is decoded again, not computed with its prompt.
     totals.restored += waiting.foreign ? 0 : 1;
+    // The engine that decodes hands out the first token too, once it has room for the request; that
+    // of our own small engine comes from where its prompt was.
+    const bool speaks = run_.policy.scheduler != SchedulerKind::simple;
+    if (waiting.foreign && speaks) record.first = record.last = now_;
     join(s, record.last);
     return;
   }

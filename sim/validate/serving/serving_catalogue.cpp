@@ -259,6 +259,27 @@ void ServingCatalogue::set_bench(ServingCase& c) const {
                                       table->second.bench_citation));
 }
 
+// How many sequences a rank that decodes takes: clients beyond them wait for their first token.
+void ServingCatalogue::set_deployment(ServingCase& c) const {
+  const ServingDeployments& known = recipes_.deployments;
+  ServingRow& row = c.row;
+  if (!row.disaggregated || c.engine_name != known.engine || !row.load.concurrency) return;
+  const ServingDeployment asked{.gpu = row.gpu,
+                                .precision = row.precision,
+                                .isl = std::llround(row.load.prompt_tokens),
+                                .osl = std::llround(row.load.output_tokens),
+                                .guesses = row.software.speculation == ServingSpeculation::mtp,
+                                .prefill = row.prefill.count,
+                                .decode = row.engine.count,
+                                .attention_dp = row.engine.layout.attention_dp > 1,
+                                .gpus = row.engine.layout.gpus()};
+  const ServingDeployment* found = known.find(asked, std::llround(*row.load.concurrency));
+  if (!found) return;
+  row.engine.limits.max_sequences = found->batch;
+  row.assumed.push_back(fmt::format("sequences at once {} of a rank that decodes by {}",
+                                    found->batch, known.citation));
+}
+
 void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
                                   const std::string& role) {
   const ServingFacts f = facts(c, role);
@@ -316,6 +337,7 @@ void ServingCatalogue::complete(ServingCase& c) {
   if (!row.skipped.empty() || !set_precision(c)) return;
   set_stack(c);
   set_bench(c);
+  set_deployment(c);
   set_limits(c, row.engine, row.disaggregated ? "decode" : "");
   if (row.disaggregated) set_limits(c, row.prefill, "prefill");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <tuple>
 
 #include "sim/base/json/json.h"
 #include "sim/base/text/lower_case.h"
@@ -147,6 +148,39 @@ ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
           .citation = read_citation(entry, sources)};
 }
 
+// "gb200-fp4/1k8k/stp/ctx1_gen15_tep4_batch8_eplb0_mtp0", perhaps with clients behind.
+ServingDeployment deployment_from(const JsonValue& name) {
+  static const std::regex form(
+      R"(([a-z]+\d+)-(fp\d)/(\d)k(\d)k/(stp|mtp)/ctx(\d+)_gen(\d+)_(tp|tep|dep)(\d+)_batch(\d+)_eplb\d+_mtp\d+(?:_(\d+))?)");
+  std::smatch found;
+  const std::string text = name.text();
+  if (!std::regex_match(text, found, form)) name.fail("the name of a deployment's file");
+  const auto number = [&found](std::size_t i) {
+    return found[i].matched ? static_cast<std::int64_t>(std::stoll(found[i])) : 0;
+  };
+  constexpr std::int64_t thousand = 1024;
+  return {.gpu = found[1],
+          .precision = found[2],
+          .isl = thousand * number(3),
+          .osl = thousand * number(4),
+          .guesses = found[5] == "mtp",
+          .prefill = number(6),
+          .decode = number(7),
+          .attention_dp = found[8] == "dep",
+          .gpus = number(9),
+          .batch = number(10),
+          .clients = number(11)};
+}
+
+ServingDeployments read_deployments(const JsonValue& at, const JsonValue& sources) {
+  at.expect_only({"engine", "citation", "names"});
+  ServingDeployments deployments{
+      .engine = at.at("engine").text(), .citation = read_citation(at, sources), .all = {}};
+  for (const JsonValue& name : at.at("names").items())
+    deployments.all.push_back(deployment_from(name));
+  return deployments;
+}
+
 OfflineBench read_bench(const JsonValue& at) {
   at.expect_only({"requests", "memory_share", "graphs", "most_sequences", "most_tokens"});
   constexpr std::int64_t most = std::int64_t{1} << 30;
@@ -262,6 +296,22 @@ const ServingModelName* ServingRecipes::name(const std::string& told) const {
   return nullptr;
 }
 
+const ServingDeployment* ServingDeployments::find(const ServingDeployment& asked,
+                                                  std::int64_t clients) const {
+  const ServingDeployment* best = nullptr;
+  for (const ServingDeployment& d : all) {
+    if (std::tie(d.gpu, d.precision, d.isl, d.osl, d.guesses, d.prefill, d.decode, d.attention_dp,
+                 d.gpus) != std::tie(asked.gpu, asked.precision, asked.isl, asked.osl,
+                                     asked.guesses, asked.prefill, asked.decode, asked.attention_dp,
+                                     asked.gpus))
+      continue;
+    if (d.clients == clients) return &d;
+    const bool holds = 3 * d.slots() >= 2 * clients;
+    if (holds && (!best || d.batch < best->batch)) best = &d;
+  }
+  return best;
+}
+
 bool ServingCampaign::warms(bool disaggregated, const std::string& date) const {
   if (warmed || (warmed_apart && disaggregated)) return true;
   return !warmed_from.empty() && (date.empty() || date >= warmed_from);
@@ -276,7 +326,7 @@ const ServingCampaign& ServingRecipes::campaign(const std::string& source) const
 ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"sources", "engines", "campaigns", "tables", "names", "precisions", "recipes",
-                    "defaults", "layouts", "known"});
+                    "defaults", "deployments", "layouts", "known"});
   ServingRecipes recipes;
   read_names(recipes, file);
   if (recipes.campaigns.empty() || !recipes.campaigns.back().source.empty())
@@ -285,6 +335,8 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
     recipes.precisions.push_back(read_precision(entry));
   recipes.recipes = read_recipes(file.at("recipes"), file.at("sources"));
   recipes.defaults = read_recipes(file.at("defaults"), file.at("sources"));
+  if (const auto deployments = file.find("deployments"))
+    recipes.deployments = read_deployments(*deployments, file.at("sources"));
   if (const auto layouts = file.find("layouts"))
     for (const JsonValue& entry : layouts->items())
       recipes.layouts.push_back(read_layout(entry, file.at("sources")));

@@ -100,6 +100,25 @@ struct ServingLayout {
   bool attention_dp = false;
   std::string citation;
 };
+// A deployment with prompts and decodes apart, as the name of its file tells it.
+struct ServingDeployment {
+  std::string gpu, precision;            // "gb200", "fp4"
+  std::int64_t isl = 0, osl = 0;         // tokens
+  bool guesses = false;                  // tokens by a prediction module
+  std::int64_t prefill = 0, decode = 0;  // engines
+  bool attention_dp = false;             // of those that decode
+  std::int64_t gpus = 0, batch = 0;      // of an engine that decodes; sequences of a rank at most
+  std::int64_t clients = 0;              // 0: not told
+  std::int64_t slots() const { return decode * batch * (attention_dp ? gpus : 1); }
+};
+struct ServingDeployments {
+  std::string engine, citation;
+  std::vector<ServingDeployment> all;
+  // The one that ran so many clients: that which names them, else the smallest whose slots they
+  // exceed by half at most, as the named ones do. nullptr: none is like `asked`, whose batch does
+  // not count.
+  const ServingDeployment* find(const ServingDeployment& asked, std::int64_t clients) const;
+};
 // What is known of rows from a table that does not ship.
 struct KnownOfServing {
   std::string rule, sentence;
@@ -116,6 +135,7 @@ struct ServingRecipes {
   std::vector<ServingPrecision> precisions;
   std::vector<ServingRecipe> recipes, defaults;
   std::vector<ServingLayout> layouts;
+  ServingDeployments deployments;
   std::vector<KnownOfServing> known;
 
   const ServingEngine* engine(const std::string& told) const;   // nullptr: unknown

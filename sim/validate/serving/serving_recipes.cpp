@@ -151,7 +151,8 @@ ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
 // "gb200-fp4/1k8k/stp/ctx1_gen15_tep4_batch8_eplb0_mtp0", perhaps with clients behind.
 ServingDeployment deployment_from(const JsonValue& name) {
   static const std::regex form(
-      R"(([a-z]+\d+)-(fp\d)/(\d)k(\d)k/(stp|mtp)/ctx(\d+)_gen(\d+)_(tp|tep|dep)(\d+)_batch(\d+)_eplb\d+_mtp\d+(?:_(\d+))?)");
+      R"(([a-z]+\d+)-(fp\d)/(\d)k(\d)k/(stp|mtp)/)"
+      R"(ctx(\d+)_gen(\d+)_(tp|tep|dep)(\d+)_batch(\d+)_eplb\d+_mtp\d+(?:_(\d+))?)");
   std::smatch found;
   const std::string text = name.text();
   if (!std::regex_match(text, found, form)) name.fail("the name of a deployment's file");

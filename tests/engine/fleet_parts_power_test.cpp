@@ -24,7 +24,7 @@ FleetQuestion limited(FleetQuestion question, std::int64_t milli) {
 }
 
 // There is room for all, and power for so many: they wait as on so many servers.
-TEST_CASE("law: where power is short equal parts wait as on as many servers as it feeds",
+TEST_CASE("law: where power is short equal parts wait as on the servers that it feeds",
           "[fleet][parts]") {
   const std::uint64_t seed = fresh(44);
   INFO("seed " << seed);

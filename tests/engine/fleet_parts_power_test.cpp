@@ -32,27 +32,13 @@ TEST_CASE("law: where power is short equal parts wait as on the servers that it 
     for (const JobOrder order : {JobOrder::fifo, JobOrder::sjf, JobOrder::priority})
       for (const JobFit fit : {JobFit::block, JobFit::easy, JobFit::any}) {
         const std::int32_t servers = k + 1;
-        ClusterJobs whole = random_jobs(seed + static_cast<std::uint64_t>(k), 500, 1, true);
-        RandomStream random(seed, 9);
-        for (ClusterJob& job : whole.jobs) {
-          job.gpus = 1;
-          job.submit.us /= servers;
-          job.priority = static_cast<std::int16_t>(random.below(3));
-        }
-        ClusterJobs parts = whole;
-        for (ClusterJob& job : parts.jobs) job.milli = static_cast<std::uint16_t>(whole_gpu / k);
-        FleetQuestion one, other = sharing(order, fit, JobPlace::pack);
-        one.policy = {order, fit, JobPlace::pool};
-        one.shape = pool_shape(servers);
+        const ClusterJobs whole = jobs_for_servers(seed, k, 500, servers);
+        FleetQuestion other = sharing(order, fit, JobPlace::pack);
         other.shape = {.hosts = 4, .gpus_per_host = 2, .last_host_gpus = 2};
         other = limited(other, servers * whole_gpu / k);
-        const FleetRecord plain = run_fleet(whole, one), fed = run_fleet(parts, other);
-        std::int64_t waited = 0;
-        for (std::size_t i = 0; i < whole.jobs.size(); ++i) {
-          REQUIRE(plain.jobs[i].start == fed.jobs[i].start);
-          waited += (plain.jobs[i].start - whole.jobs[i].submit).us;
-        }
-        CHECK(waited > 100 * second);
+        const FleetRecord plain = run_fleet(whole, with_servers(order, fit, servers));
+        const FleetRecord fed = run_fleet(with_parts(whole, k), other);
+        check_same_waits(whole, plain, fed);
         CHECK(fed.power.most_milliwatts == other.power_limit_milliwatts);
       }
 }

@@ -187,26 +187,12 @@ TEST_CASE("law: parts of a k-th wait as on k times as many servers", "[fleet][pa
   for (const std::int32_t k : {2, 4, 5, 8, 20})
     for (const JobOrder order : {JobOrder::fifo, JobOrder::sjf, JobOrder::priority})
       for (const JobFit fit : {JobFit::block, JobFit::easy, JobFit::any}) {
-        ClusterJobs whole = random_jobs(seed + static_cast<std::uint64_t>(k), 800, 1, true);
-        RandomStream random(seed, 9);
-        for (ClusterJob& job : whole.jobs) {
-          job.gpus = 1;
-          job.submit.us /= 2 * k;
-          job.priority = static_cast<std::int16_t>(random.below(3));
-        }
-        ClusterJobs parts = whole;
-        for (ClusterJob& job : parts.jobs) job.milli = static_cast<std::uint16_t>(whole_gpu / k);
-        FleetQuestion servers, shared = sharing(order, fit, JobPlace::pack);
-        servers.policy = {order, fit, JobPlace::pool};
-        servers.shape = pool_shape(std::int64_t{2} * k);
+        const ClusterJobs whole = jobs_for_servers(seed, k, 800, 2 * k);
+        FleetQuestion shared = sharing(order, fit, JobPlace::pack);
         shared.shape = {.hosts = 2, .gpus_per_host = 1, .last_host_gpus = 1};
-        const FleetRecord one = run_fleet(whole, servers), other = run_fleet(parts, shared);
-        std::int64_t waited = 0;
-        for (std::size_t i = 0; i < whole.jobs.size(); ++i) {
-          REQUIRE(one.jobs[i].start == other.jobs[i].start);
-          waited += (one.jobs[i].start - whole.jobs[i].submit).us;
-        }
-        CHECK(waited > 100 * second);
+        const FleetRecord one = run_fleet(whole, with_servers(order, fit, std::int64_t{2} * k));
+        const FleetRecord other = run_fleet(with_parts(whole, k), shared);
+        check_same_waits(whole, one, other);
         CHECK(one.use.work.useful == k * other.use.work.useful);
       }
 }

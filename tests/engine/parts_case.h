@@ -2,6 +2,8 @@
 // Draws jobs of which some ask for parts of accelerators, and asks small clusters that share them.
 #pragma once
 
+#include <catch2/catch.hpp>
+
 #include "sim/engine/cluster/fleet_run.h"
 #include "tests/engine/random_jobs.h"
 
@@ -22,6 +24,44 @@ inline ClusterJobs jobs_with_parts(std::uint64_t seed, std::size_t count, std::s
     job.gpus = 1;
     job.milli = static_cast<std::uint16_t>(1 + random.below(999));
   });
+}
+
+// As many jobs of one accelerator as keep so many servers busy.
+inline ClusterJobs jobs_for_servers(std::uint64_t seed, std::int32_t k, std::size_t count,
+                                    std::int32_t servers) {
+  ClusterJobs list = random_jobs(seed + static_cast<std::uint64_t>(k), count, 1, true);
+  RandomStream random(seed, 9);
+  for (ClusterJob& job : list.jobs) {
+    job.gpus = 1;
+    job.submit.us /= servers;
+    job.priority = static_cast<std::int16_t>(random.below(3));
+  }
+  return list;
+}
+
+// The same jobs, each with a k-th of an accelerator.
+inline ClusterJobs with_parts(ClusterJobs list, std::int32_t k) {
+  for (ClusterJob& job : list.jobs) job.milli = static_cast<std::uint16_t>(whole_gpu / k);
+  return list;
+}
+
+// A pool of so many servers.
+inline FleetQuestion with_servers(JobOrder order, JobFit fit, std::int64_t servers) {
+  FleetQuestion question;
+  question.policy = {order, fit, JobPlace::pool};
+  question.shape = pool_shape(servers);
+  return question;
+}
+
+// All start when they do in the other run, and some wait.
+inline void check_same_waits(const ClusterJobs& list, const FleetRecord& one,
+                             const FleetRecord& other) {
+  std::int64_t waited = 0;
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    REQUIRE(one.jobs[i].start == other.jobs[i].start);
+    waited += (one.jobs[i].start - list.jobs[i].submit).us;
+  }
+  CHECK(waited > INT64_C(100'000'000));
 }
 
 inline FleetQuestion sharing(JobOrder order, JobFit fit, JobPlace place) {

@@ -12,15 +12,6 @@
 namespace orrery {
 namespace {
 
-// Takes what stands before the next of the characters off the text, without blanks around it.
-std::string_view next_part(std::string_view& text, std::string_view separators) {
-  const std::size_t end = std::min(text.find_first_of(separators), text.size());
-  std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  part.remove_prefix(std::min(part.find_first_not_of(blank_characters), part.size()));
-  return part.substr(0, part.find_last_not_of(blank_characters) + 1);
-}
-
 // Slurm's words for other dependencies: https://slurm.schedmd.com/sbatch.html, --dependency.
 constexpr std::array<std::string_view, 5> other_words = {"after", "afternotok", "aftercorr",
                                                          "afterburstbuffer", "singleton"};
@@ -40,20 +31,30 @@ std::vector<std::uint32_t> in_order(const ClusterJobs& list, const Dependants& d
   return order;
 }
 
+// The list has those that stood at these places, in their order.
+template <class T>
+void take(std::vector<T>& list, const std::vector<std::uint32_t>& places) {
+  if (list.empty()) return;
+  std::vector<T> taken;
+  taken.reserve(places.size());
+  for (const std::uint32_t place : places) taken.push_back(std::move(list[place]));
+  list = std::move(taken);
+}
+
 }  // namespace
 
 std::optional<std::vector<NamedDependency>> read_dependencies(
     std::string_view text, const std::function<bool(const std::string&)>& knows) {
   std::vector<NamedDependency> out;
   while (!text.empty()) {
-    std::string_view part = next_part(text, ";,");
+    const std::string_view part = without_blanks(next_part(text, ";,"));
     if (part.empty()) continue;
     if (knows(std::string(part))) {
       out.push_back({std::string(part)});
       continue;
     }
     std::string_view rest = part;
-    const std::string_view word = next_part(rest, ":");
+    const std::string_view word = without_blanks(next_part(rest, ":"));
     if (std::find(other_words.begin(), other_words.end(), word) != other_words.end())
       return std::nullopt;
     const bool any = word == "afterany";
@@ -65,7 +66,7 @@ std::optional<std::vector<NamedDependency>> read_dependencies(
       out.push_back({std::string(rest), any});
       continue;
     }
-    do out.push_back({std::string(next_part(rest, ":")), any});
+    do out.push_back({std::string(without_blanks(next_part(rest, ":"))), any});
     while (!rest.empty());
   }
   return out;
@@ -107,7 +108,19 @@ std::string circle_text(const ClusterJobs& list, const std::vector<std::uint32_t
   return text + list.id_of(circle.front());
 }
 
-void move_dependencies(ClusterJobs& list, const std::vector<std::uint32_t>& places) {
+std::vector<std::string> ids_before(const ClusterJobs& list, std::size_t job) {
+  std::vector<std::string> ids;
+  for (const JobDependency& one : list.dependencies)
+    if (one.job == job) ids.push_back(list.id_of(one.after));
+  return ids;
+}
+
+void rearrange(ClusterJobs& list, const std::vector<std::uint32_t>& order) {
+  std::vector<std::uint32_t> places(list.dependencies.empty() ? 0 : list.jobs.size(), no_place);
+  if (!places.empty())
+    for (std::uint32_t i = 0; i < order.size(); ++i) places[order[i]] = i;
+  take(list.jobs, order);
+  take(list.ids, order);
   for (JobDependency& one : list.dependencies) {
     one.job = places[one.job];
     one.after = places[one.after];
@@ -119,35 +132,31 @@ void move_dependencies(ClusterJobs& list, const std::vector<std::uint32_t>& plac
                    [](const JobDependency& a, const JobDependency& b) { return a.job < b.job; });
 }
 
+void sort_by_submission(ClusterJobs& list) {
+  std::vector<std::uint32_t> order(list.jobs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return list.jobs[a].submit < list.jobs[b].submit;
+  });
+  rearrange(list, order);
+}
+
 std::int64_t keep_first(ClusterJobs& list, std::size_t count) {
   const std::size_t all = list.jobs.size();
   if (count >= all) return 0;
   std::vector<bool> gone(all, false);
   std::fill(gone.begin() + static_cast<std::ptrdiff_t>(count), gone.end(), true);
-  std::int64_t left_out = 0;
   if (!list.dependencies.empty()) {
     const Dependants dependants(list);
     for (const std::uint32_t job : in_order(list, dependants))
-      for (const std::uint32_t place : dependants.of(job)) {
-        const std::uint32_t other = dependants.at(place).job;
-        if (!gone[job] || gone[other]) continue;
-        gone[other] = true;
-        ++left_out;
-      }
+      for (const std::uint32_t place : dependants.of(job))
+        if (gone[job]) gone[dependants.at(place).job] = true;
   }
-  std::vector<std::uint32_t> places(all, no_place);
-  std::uint32_t kept = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (gone[i]) continue;
-    places[i] = kept;
-    list.jobs[kept] = list.jobs[i];
-    if (!list.ids.empty() && kept != i) list.ids[kept] = std::move(list.ids[i]);
-    ++kept;
-  }
-  list.jobs.resize(kept);
-  if (!list.ids.empty()) list.ids.resize(kept);
-  move_dependencies(list, places);
-  return left_out;
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t job = 0; job < count; ++job)
+    if (!gone[job]) kept.push_back(job);
+  rearrange(list, kept);
+  return static_cast<std::int64_t>(count - kept.size());
 }
 
 std::vector<bool> cancelled_jobs(const ClusterJobs& list,

@@ -48,9 +48,15 @@ std::vector<std::uint32_t> dependency_circle(const ClusterJobs& list);
 // "a after b after a"; of a long one the first few.
 std::string circle_text(const ClusterJobs& list, const std::vector<std::uint32_t>& circle);
 
-// Puts dependencies in order after jobs have moved: job i stands at places[i] now, or nowhere.
+// What a job comes after, in the order in which that is written.
+std::vector<std::string> ids_before(const ClusterJobs& list, std::size_t job);
+
 inline constexpr std::uint32_t no_place = UINT32_MAX;
-void move_dependencies(ClusterJobs& list, const std::vector<std::uint32_t>& places);
+// The list has the jobs that stood at `order`, each once, in that order. Others are gone, with the
+// dependencies of either side.
+void rearrange(ClusterJobs& list, const std::vector<std::uint32_t>& order);
+// Jobs of one instant stay in their order.
+void sort_by_submission(ClusterJobs& list);
 
 // Keeps the first jobs of a list, but for those that come after such as are gone: how many these
 // are.

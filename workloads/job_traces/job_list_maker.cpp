@@ -5,25 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
 #include "workloads/cluster_job/job_dependencies.h"
 
 namespace orrery {
-namespace {
-
-template <class T>
-void reorder(std::vector<T>& list, const std::vector<std::size_t>& order) {
-  if (list.empty()) return;
-  std::vector<T> sorted;
-  sorted.reserve(list.size());
-  for (const std::size_t i : order) sorted.push_back(std::move(list[i]));
-  list = std::move(sorted);
-}
-
-}  // namespace
 
 std::int32_t NameNumbers::number_of(const std::string& name) {
   const auto [at, fresh] = known_.try_emplace(name, static_cast<std::int32_t>(names.size()));
@@ -76,20 +63,6 @@ void JobListMaker::note(std::int64_t count, const char* noun, const char* one, c
     list_.notes.push_back(fmt::format("{} {}", plural(count, noun), count == 1 ? one : many));
 }
 
-void JobListMaker::sort() {
-  std::vector<std::size_t> order(list_.jobs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return list_.jobs[a].submit < list_.jobs[b].submit;
-  });
-  reorder(list_.jobs, order);
-  reorder(list_.ids, order);
-  if (list_.dependencies.empty()) return;
-  std::vector<std::uint32_t> places(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = static_cast<std::uint32_t>(i);
-  move_dependencies(list_, places);
-}
-
 ClusterJobs JobListMaker::made() {
   if (list_.jobs.empty()) {
     const std::string why = list_.notes.empty() ? "" : ": " + joined(list_.notes, ", ");
@@ -105,7 +78,7 @@ ClusterJobs JobListMaker::made() {
        "were not in order of submission, and were sorted");
   note(dependencies_.resolve(table_, line_of_id_, list_), "job",
        "comes after one that was left out", "come after such as were left out");
-  if (out_of_order_ > 0) sort();
+  if (out_of_order_ > 0) sort_by_submission(list_);
   const FleetTime first = list_.jobs.front().submit;
   if (list_.jobs.back().submit - first > most_fleet_time)
     CsvRow(table_, list_.jobs.back().row - 1)

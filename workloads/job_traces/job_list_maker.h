@@ -53,7 +53,6 @@ class JobListMaker {
 
  private:
   void take_id(std::size_t row);
-  void sort();
 
   const CsvTable& table_;
   std::string submit_, id_;

@@ -39,18 +39,12 @@ constexpr FleetTime east_of_greenwich{INT64_C(8) * 3'600 * 1'000'000};
 CsvTable bare_table(std::string_view text, const std::string& file) {
   CsvTable table{.file = file, .header = {columns.begin(), columns.end()}, .rows = {}, .lines = {}};
   for (std::size_t number = 0; !text.empty();) {
-    std::string_view line = next_line(text, number);
+    const std::string_view line = next_line(text, number);
     if (is_blank(line)) continue;
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row.reserve(columns.size());
-    for (bool more = true; more;) {
-      const std::size_t end = line.find(',');
-      more = end != std::string_view::npos;
-      row.emplace_back(line.substr(0, end));
-      if (more) line.remove_prefix(end + 1);
-    }
-    if (row.size() != columns.size())
-      fail_fields(table, number, row.size(), "10, as pai_task_table.csv has");
+    const std::vector<std::string_view> fields = fields_of(line, ',');
+    if (fields.size() != columns.size())
+      fail_fields(table, number, fields.size(), "10, as pai_task_table.csv has");
+    table.rows.emplace_back(fields.begin(), fields.end());
     table.lines.push_back(number);
   }
   return table;
@@ -151,8 +145,7 @@ class PaiReader {
 bool is_pai_task(std::string_view line) {
   const auto commas = static_cast<std::size_t>(std::count(line.begin(), line.end(), ','));
   if (commas != columns.size() - 1) return false;
-  for (std::size_t i = 0; i < status_column; ++i) line.remove_prefix(line.find(',') + 1);
-  return fate_called(line.substr(0, line.find(','))).has_value();
+  return fate_called(fields_of(line, ',')[status_column]).has_value();
 }
 
 ClusterJobs parse_pai_tasks(std::string_view text, const std::string& file) {

@@ -13,27 +13,10 @@
 namespace orrery {
 namespace {
 
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(blank_characters), text.size()));
-  return text.substr(0, text.find_last_not_of(blank_characters) + 1);
-}
-
 std::vector<std::string_view> bar_fields(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find('|', begin), line.size());
-    fields.push_back(without_blanks(line.substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  std::vector<std::string_view> fields = fields_of(line, '|');
+  for (std::string_view& field : fields) field = without_blanks(field);
   return fields;
-}
-
-// Takes what stands before the next comma off the text.
-std::string_view next_part(std::string_view& text) {
-  const std::size_t end = std::min(text.find(','), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return part;
 }
 
 std::int64_t count_in(std::string_view digits, const CsvRow& row, const std::string& column,
@@ -83,7 +66,7 @@ std::int64_t tres_gpus(const CsvRow& row, const std::string& column) {
   std::int64_t of_kinds = 0;
   std::string_view text = row.text(column);
   while (!text.empty()) {
-    const std::string_view part = next_part(text);
+    const std::string_view part = next_part(text, ",");
     const std::size_t equals = std::min(part.find('='), part.size());
     const std::string_view name = part.substr(0, equals);
     const bool kind = name.starts_with(key) && name.substr(key.size()).starts_with(':');
@@ -102,7 +85,7 @@ std::int64_t asked_gpus(const CsvRow& row, const std::string& column) {
   std::int64_t sum = 0;
   std::string_view text = row.text(column);
   while (!text.empty()) {
-    std::string_view part = next_part(text);
+    std::string_view part = next_part(text, ",");
     if (!part.starts_with("gres:gpu") && !part.starts_with("gres/gpu")) continue;
     part.remove_prefix(std::string_view("gres/gpu").size());
     if (!part.empty() && part[0] != ':' && part[0] != '=') continue;  // such as gres/gpumem

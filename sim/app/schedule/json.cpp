@@ -16,6 +16,7 @@
 #include "sim/app/schedule/share_parts.h"
 #include "sim/app/schedule/store_report.h"
 #include "sim/app/schedule/training_report.h"
+#include "workloads/cluster_job/job_dependencies.h"
 
 namespace orrery {
 namespace {
@@ -68,9 +69,7 @@ Json story_json(const SchedulePoint& p) {
   if (list.dependencies.empty()) return out;
   out["held_s"] = to_seconds(record.held).si();
   out["cancelled"] = record.cancelled;
-  out["after"] = Json::array();
-  for (const JobDependency& one : list.dependencies)
-    if (one.job == job) out["after"].push_back(list.id_of(one.after));
+  out["after"] = ids_before(list, job);
   return out;
 }
 

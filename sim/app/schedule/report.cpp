@@ -19,6 +19,7 @@
 #include "sim/app/schedule/store_report.h"
 #include "sim/app/schedule/training_report.h"
 #include "sim/base/text/words.h"
+#include "workloads/cluster_job/job_dependencies.h"
 
 namespace orrery {
 namespace {
@@ -234,13 +235,8 @@ std::string gpu_words(const ClusterJob& job) {
   return job.is_part() ? gpus_text(job.milli) + " of a GPU" : plural(job.gpus, "GPU");
 }
 
-// What a job comes after; empty: nothing.
-std::string predecessors_text(const ClusterJobs& list, std::size_t job) {
+std::string jobs_called(std::vector<std::string> ids) {
   constexpr std::size_t most = 5;
-  std::vector<std::string> ids;
-  for (const JobDependency& one : list.dependencies)
-    if (one.job == job) ids.push_back(list.id_of(one.after));
-  if (ids.empty()) return "";
   const std::string noun = ids.size() == 1 ? "job " : "jobs ";
   if (ids.size() > most) {
     const std::size_t more = ids.size() - most;
@@ -253,14 +249,15 @@ std::string predecessors_text(const ClusterJobs& list, std::size_t job) {
 // Whether it was eligible to start at some time.
 bool add_dependencies_of(Document& document, const ClusterJobs& list, std::size_t job,
                          const JobRecord& record) {
-  const std::string before = predecessors_text(list, job);
+  const std::vector<std::string> before = ids_before(list, job);
   if (before.empty()) return true;
   if (record.cancelled) {
     document.paragraph(fmt::format("It comes after {}, and was cancelled: {} did not complete.",
-                                   before, before.starts_with("jobs") ? "one of them" : "that"));
+                                   jobs_called(before),
+                                   before.size() > 1 ? "one of them" : "that"));
     return false;
   }
-  document.paragraph(fmt::format("It comes after {}, and was held {}{}.", before,
+  document.paragraph(fmt::format("It comes after {}, and was held {}{}.", jobs_called(before),
                                  record.still_held ? "until the run ended" : "for ",
                                  record.still_held ? "" : to_text(record.held)));
   return !record.still_held;

@@ -91,7 +91,9 @@ class FleetRun {
   }
 
   void happen() {
-    bool changed = end_jobs();
+    bool changed = state_.end_jobs(now_);
+    for (const std::uint32_t job : state_.ended)
+      gate_.end(job, jobs_[job].fate == JobFate::completed, now_);
     changed = losses_.happen_until(now_) || changed;
     changed = state_.return_until(now_) || changed;
     decisions_.settle(now_, changed);
@@ -100,15 +102,6 @@ class FleetRun {
       submit(static_cast<std::uint32_t>(next_));
     let_in_dependants();  // of such as were rejected
     for (const std::uint32_t job : decisions_.release_until(now_)) tally_.teller().release(job);
-  }
-
-  bool end_jobs() {
-    if (gate_.is_open()) return state_.end_jobs(now_);
-    ended_.clear();
-    const bool early = state_.end_jobs(now_, &ended_);
-    for (const std::uint32_t job : ended_)
-      gate_.end(job, jobs_[job].fate == JobFate::completed, now_);
-    return early;
   }
 
   void let_in_dependants() {
@@ -151,7 +144,6 @@ class FleetRun {
   PartSpeeds parts_;
   StorePass store_;
   FleetDecisions decisions_;
-  std::vector<std::uint32_t> ended_;  // at this instant
   FleetTime now_;
   std::size_t next_ = 0;
   bool cut_ = false, stopped_ = false;  // by the horizon, by whoever asked

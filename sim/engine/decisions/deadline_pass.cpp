@@ -19,11 +19,10 @@ bool DeadlinePass::is_urgent(const WaitingJob& head, FleetTime now) const {
 }
 
 // Stopped now, going on so long after it left its place, with what it has yet to do of its limit.
-bool DeadlinePass::can_wait(std::uint32_t number, FleetTime now, FleetTime wait) const {
+bool DeadlinePass::can_wait(std::uint32_t number, const StopCost& cost, FleetTime wait) const {
   const ClusterJob& job = state_.job(number);
   if (due(job) == fleet_never) return true;
   const JobWork& work = state_.work_of(number);
-  const StopCost cost = state_.cost_of_stop(number, now);
   const JobRun again{.begin = state_.start_overhead(number) + cost.again,
                      .step_ps = work.step_ps,
                      .done = cost.kept};
@@ -37,11 +36,12 @@ std::vector<std::uint32_t> DeadlinePass::candidates(const WaitingJob& head, Flee
   std::vector<std::uint32_t> jobs;
   state_.ends().each([&](const RunningEnd& running) {
     const ClusterJob& job = state_.job(running.job);
-    if (state_.saves().contains(running.job)) return true;
-    const bool later = job.preemptible && due(job) > end &&
-                       state_.cost_of_stop(running.job, now).leaves + head.limit <= end;
     const bool old = state_.run_of(running.job).placed + policy_.preempt_after <= now;
-    if (later && old && can_wait(running.job, now, wait)) jobs.push_back(running.job);
+    if (!job.preemptible || due(job) <= end || !old || state_.saves().contains(running.job))
+      return true;
+    const StopCost cost = state_.cost_of_stop(running.job, now);
+    if (cost.leaves + head.limit <= end && can_wait(running.job, cost, wait))
+      jobs.push_back(running.job);
     return true;
   });
   sort_for_stops(state_, jobs);

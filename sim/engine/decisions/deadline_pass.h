@@ -22,7 +22,7 @@ class DeadlinePass {
 
  private:
   bool is_urgent(const WaitingJob& head, FleetTime now) const;
-  bool can_wait(std::uint32_t job, FleetTime now, FleetTime wait) const;
+  bool can_wait(std::uint32_t job, const StopCost& cost, FleetTime wait) const;
   std::vector<std::uint32_t> candidates(const WaitingJob& head, FleetTime now) const;
 
   FleetState& state_;

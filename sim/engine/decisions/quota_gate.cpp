@@ -70,7 +70,6 @@ void QuotaGate::settle() {
   }
   if (!state_.ended.empty())
     for (std::size_t queue = 0; queue < queues_.size(); ++queue) release(queue);
-  state_.ended.clear();
 }
 
 }  // namespace orrery

@@ -96,7 +96,6 @@ void SlurmLoops::settle(bool changed) {
     multifactor_.end(factors_of(job), to_seconds(state_.records[job].end).si());
     asked_ = changed_ = true;
   }
-  state_.ended.clear();
 }
 
 void SlurmLoops::look_at_hosts() {

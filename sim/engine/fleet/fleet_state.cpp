@@ -350,8 +350,9 @@ void FleetState::take_price(std::uint32_t number, const Grants& grants) {
   sharers.begun.push_back(number);
 }
 
-bool FleetState::end_jobs(FleetTime now, std::vector<std::uint32_t>* who) {
+bool FleetState::end_jobs(FleetTime now) {
   bool early = false;
+  ended.clear();
   while (next_end() <= now) {
     const std::uint32_t number = ends_.first().job;
     if (const auto save = clocks_.saves.find(number); save != clocks_.saves.end()) {
@@ -373,8 +374,7 @@ bool FleetState::end_jobs(FleetTime now, std::vector<std::uint32_t>* who) {
       account(number, reach_at(number, now), steps_of(work_of(number), job.length), now);
     tell(FleetEventKind::end, now, number);
     give_back(number, now);
-    if (who != nullptr) who->push_back(number);
-    if (!question_.quotas.empty() || question_.policy.fit == JobFit::slurm) ended.push_back(number);
+    ended.push_back(number);
   }
   return early;
 }
@@ -420,9 +420,8 @@ void FleetState::account(std::uint32_t number, const RunReach& reach, std::int64
 
 RunReach FleetState::reach_at(std::uint32_t number, FleetTime now) const {
   const JobWork& work = work_of(number);
-  const auto save = clocks_.saves.find(number);
-  const FleetTime at = save != clocks_.saves.end() ? std::min(now, save->second.stops) : now;
-  return reach_of(work, runs_[number], steps_of(work, jobs_[number].length), at);
+  return reach_of(work, runs_[number], steps_of(work, jobs_[number].length),
+                  clocks_.computes_until(number, now));
 }
 
 void FleetState::begin_as(const ClusterJob& sized, std::uint32_t number, FleetTime now,

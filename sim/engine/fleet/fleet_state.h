@@ -42,6 +42,9 @@ struct JobClocks {
   RequeueHolds held;                             // that were stopped and do not wait yet
   std::map<std::uint32_t, HeldSave> saves = {};  // by job
   GangParts gangs = {};
+
+  // Whoever holds its place to save computes no more.
+  FleetTime computes_until(std::uint32_t job, FleetTime now) const;
 };
 
 struct ListedJobs {
@@ -165,8 +168,8 @@ class FleetState {
   void start(std::uint32_t job, FleetTime now, Grants& grants);
   // Takes it out of the list and starts it.
   void begin_waiting_job(std::uint32_t job, FleetTime now, Grants& grants);
-  // Ends all jobs whose time has come, and tells who; whether one ended before its limit.
-  bool end_jobs(FleetTime now, std::vector<std::uint32_t>* who = nullptr);
+  // Ends all jobs whose time has come; whether one ended before its limit.
+  bool end_jobs(FleetTime now);
   // A job that runs loses what it computed since its newest save that counts at `trusted` (at most
   // `now`). It begins again where it is after `delay` and what a restart takes.
   void restart(std::uint32_t job, FleetTime now, FleetTime trusted, FleetTime delay,
@@ -213,8 +216,8 @@ class FleetState {
   ListedJobs sharers;
   // las: who got accelerators and gave them back, in order, since the last look.
   std::vector<HoldingChange> holding_changes;
-  std::vector<std::uint32_t> ended;  // since the last look, where somebody looks
   StoreAsks store;                   // likewise, where a store is shared
+  std::vector<std::uint32_t> ended;  // by the last end_jobs
 
   std::vector<JobRecord> records;  // of all jobs
   FleetWork spent;                 // by runs that are over, of thousandths of accelerators

@@ -76,7 +76,7 @@ StopCost FleetState::cost_of_stop(std::uint32_t number, FleetTime now) const {
   if (!question_.policy.grace || work.save_steps == 0) return cost;
   cost.again = resume_of(work);
   if (const auto save = clocks_.saves.find(number); save != clocks_.saves.end()) {
-    cost.stops = std::min(now, save->second.stops);
+    cost.stops = clocks_.computes_until(number, now);
     cost.leaves = save->second.until;
     return cost;
   }
@@ -132,10 +132,14 @@ void FleetState::leave_with(std::uint32_t number, FleetTime now, std::string_vie
   wait_again(number, now, cost.again, cause == "moved");
 }
 
+FleetTime JobClocks::computes_until(std::uint32_t job, FleetTime now) const {
+  const auto save = saves.find(job);
+  return save == saves.end() ? now : std::min(now, save->second.stops);
+}
+
 // With the time for which it holds its place to save.
 void FleetState::account_whole(std::uint32_t number, std::int64_t kept, FleetTime now) {
-  const auto save = clocks_.saves.find(number);
-  const FleetTime at = save != clocks_.saves.end() ? std::min(now, save->second.stops) : now;
+  const FleetTime at = clocks_.computes_until(number, now);
   account(number, reach_at(number, at), kept, at);
   spent.saving += milli_gpus(jobs_[number]) * static_cast<GpuPicos>((now - at).us) * 1'000'000;
 }

@@ -70,8 +70,6 @@ void EntryDependencies::join(ClusterJobs& list) const {
     if (const auto at = places.find(list.ids[i]); at != places.end()) at->second = i;
   for (const Named& one : named_)
     list.dependencies.push_back({places.at(one.id), places.at(one.after), one.any});
-  std::stable_sort(list.dependencies.begin(), list.dependencies.end(),
-                   [](const JobDependency& a, const JobDependency& b) { return a.job < b.job; });
 }
 
 }  // namespace orrery

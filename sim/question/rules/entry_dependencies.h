@@ -21,7 +21,7 @@ class EntryDependencies {
   // that neither has, a circle.
   void resolve(const std::vector<std::string>& entries,
                const std::function<bool(const std::string&)>& traced);
-  // Adds them to a list that has these jobs.
+  // Adds them to a list that has these jobs, behind its own: sort_by_submission puts them in order.
   void join(ClusterJobs& list) const;
 
  private:

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "sim/base/text/words.h"
@@ -247,25 +246,6 @@ void append(ClusterJobs& all, const ClusterJobs& more, const EntryRank& rank,
   for (const std::string& note : more.notes) all.notes.push_back(prefix + " " + note);
 }
 
-void sort_by_submission(ClusterJobs& list) {
-  std::vector<std::uint32_t> order(list.jobs.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return list.jobs[a].submit < list.jobs[b].submit;
-  });
-  std::vector<ClusterJob> jobs;
-  std::vector<std::string> ids;
-  std::vector<std::uint32_t> places(order.size());
-  for (const std::uint32_t i : order) {
-    places[i] = static_cast<std::uint32_t>(jobs.size());
-    jobs.push_back(list.jobs[i]);
-    ids.push_back(std::move(list.ids[i]));
-  }
-  list.jobs = std::move(jobs);
-  list.ids = std::move(ids);
-  if (!list.dependencies.empty()) move_dependencies(list, places);
-}
-
 void keep_days(ClusterJobs& list, FleetTime end) {
   const auto first = std::find_if(list.jobs.begin(), list.jobs.end(),
                                   [&](const ClusterJob& job) { return job.submit >= end; });
@@ -422,20 +402,16 @@ std::vector<FleetService> FleetJobs::services() const {
 }
 
 ClusterJobs without_replicas(const ClusterJobs& list, const FleetJobs& jobs) {
+  std::vector<std::uint32_t> others;
+  for (std::uint32_t i = 0; i < list.jobs.size(); ++i) {
+    const bool replica = std::any_of(
+        jobs.served.begin(), jobs.served.end(),
+        [&](const FleetServedModel& model) { return model.service.work == list.jobs[i].work; });
+    if (!replica) others.push_back(i);
+  }
   ClusterJobs out = list;
   out.ids.clear();
-  out.jobs.clear();
-  std::vector<std::uint32_t> places(list.jobs.size(), no_place);
-  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
-    const ClusterJob& job = list.jobs[i];
-    const bool replica =
-        std::any_of(jobs.served.begin(), jobs.served.end(),
-                    [&](const FleetServedModel& model) { return model.service.work == job.work; });
-    if (replica) continue;
-    places[i] = static_cast<std::uint32_t>(out.jobs.size());
-    out.jobs.push_back(job);
-  }
-  if (!out.dependencies.empty()) move_dependencies(out, places);
+  rearrange(out, others);
   return out;
 }
 

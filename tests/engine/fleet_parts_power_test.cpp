@@ -32,7 +32,8 @@ TEST_CASE("law: where power is short equal parts wait as on the servers that it 
     for (const JobOrder order : {JobOrder::fifo, JobOrder::sjf, JobOrder::priority})
       for (const JobFit fit : {JobFit::block, JobFit::easy, JobFit::any}) {
         const std::int32_t servers = k + 1;
-        const ClusterJobs whole = jobs_for_servers(seed, k, 500, servers);
+        const ClusterJobs whole =
+            jobs_for_servers(seed + static_cast<std::uint64_t>(k), 500, servers);
         FleetQuestion other = sharing(order, fit, JobPlace::pack);
         other.shape = {.hosts = 4, .gpus_per_host = 2, .last_host_gpus = 2};
         other = limited(other, servers * whole_gpu / k);

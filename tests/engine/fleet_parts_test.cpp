@@ -187,7 +187,8 @@ TEST_CASE("law: parts of a k-th wait as on k times as many servers", "[fleet][pa
   for (const std::int32_t k : {2, 4, 5, 8, 20})
     for (const JobOrder order : {JobOrder::fifo, JobOrder::sjf, JobOrder::priority})
       for (const JobFit fit : {JobFit::block, JobFit::easy, JobFit::any}) {
-        const ClusterJobs whole = jobs_for_servers(seed, k, 800, 2 * k);
+        const ClusterJobs whole =
+            jobs_for_servers(seed + static_cast<std::uint64_t>(k), 800, 2 * k);
         FleetQuestion shared = sharing(order, fit, JobPlace::pack);
         shared.shape = {.hosts = 2, .gpus_per_host = 1, .last_host_gpus = 1};
         const FleetRecord one = run_fleet(whole, with_servers(order, fit, std::int64_t{2} * k));

@@ -27,9 +27,8 @@ inline ClusterJobs jobs_with_parts(std::uint64_t seed, std::size_t count, std::s
 }
 
 // As many jobs of one accelerator as keep so many servers busy.
-inline ClusterJobs jobs_for_servers(std::uint64_t seed, std::int32_t k, std::size_t count,
-                                    std::int32_t servers) {
-  ClusterJobs list = random_jobs(seed + static_cast<std::uint64_t>(k), count, 1, true);
+inline ClusterJobs jobs_for_servers(std::uint64_t seed, std::size_t count, std::int32_t servers) {
+  ClusterJobs list = random_jobs(seed, count, 1, true);
   RandomStream random(seed, 9);
   for (ClusterJob& job : list.jobs) {
     job.gpus = 1;

@@ -47,14 +47,14 @@ std::optional<std::vector<NamedDependency>> read_dependencies(
     std::string_view text, const std::function<bool(const std::string&)>& knows) {
   std::vector<NamedDependency> out;
   while (!text.empty()) {
-    const std::string_view part = without_blanks(next_part(text, ";,"));
+    const std::string_view part = trimmed(next_part(text, ";,"));
     if (part.empty()) continue;
     if (knows(std::string(part))) {
       out.push_back({std::string(part)});
       continue;
     }
     std::string_view rest = part;
-    const std::string_view word = without_blanks(next_part(rest, ":"));
+    const std::string_view word = trimmed(next_part(rest, ":"));
     if (std::find(other_words.begin(), other_words.end(), word) != other_words.end())
       return std::nullopt;
     const bool any = word == "afterany";
@@ -66,7 +66,7 @@ std::optional<std::vector<NamedDependency>> read_dependencies(
       out.push_back({std::string(rest), any});
       continue;
     }
-    do out.push_back({std::string(without_blanks(next_part(rest, ":"))), any});
+    do out.push_back({std::string(trimmed(next_part(rest, ":"))), any});
     while (!rest.empty());
   }
   return out;

@@ -8,6 +8,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/json/json.h"
 #include "sim/base/text/csv.h"
+#include "sim/base/text/lines.h"
 
 namespace orrery {
 namespace {
@@ -36,12 +37,10 @@ std::uint64_t models_of(const CsvRow& row, const std::vector<std::string>& model
   const std::string& text = row.text("gpu_spec");
   if (text.empty()) return ~0ULL;
   std::uint64_t mask = 0;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t to = std::min(text.find('|', from), text.size());
-    const auto found = std::find(models.begin(), models.end(), text.substr(from, to - from));
+  for (const std::string_view model : fields_of(text, '|')) {
+    const auto found = std::find(models.begin(), models.end(), model);
     if (found == models.end()) row.fail("gpu_spec", "models that the hosts have, with | between");
     mask |= 1ULL << (found - models.begin());
-    from = to + 1;
   }
   return mask;
 }

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::string_view> bar_fields(std::string_view line) {
   std::vector<std::string_view> fields = fields_of(line, '|');
-  for (std::string_view& field : fields) field = without_blanks(field);
+  for (std::string_view& field : fields) field = trimmed(field);
   return fields;
 }
 

@@ -94,8 +94,7 @@ std::optional<FleetTime> swf_start(std::string_view text) {
     const std::size_t at = line.find(key);
     if (at == std::string_view::npos) continue;
     line.remove_prefix(at + key.size());
-    line.remove_prefix(std::min(line.find_first_not_of(blank_characters), line.size()));
-    const auto start = fleet_seconds(line.substr(0, line.find_last_not_of(blank_characters) + 1));
+    const auto start = fleet_seconds(trimmed(line));
     if (start && start->us > 0 && *start <= most_fleet_time) return start;
   }
   return std::nullopt;

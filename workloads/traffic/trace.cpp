@@ -201,14 +201,13 @@ RequestList parse_own(std::string_view text, const std::string& file) {
 }  // namespace
 
 TraceFormat format_of(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  text.remove_prefix(begin);
+  text = trimmed(text);
   if (text.starts_with('{')) return TraceFormat::mooncake;
   return text.starts_with("TIMESTAMP,") ? TraceFormat::azure : TraceFormat::orrery;
 }
 
 RequestList parse_trace(std::string_view text, TraceFormat format, const std::string& file) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+  if (is_blank(text))
     throw Error({.file = file, .found = "an empty file", .expected = "a trace of requests"});
   switch (format) {
     case TraceFormat::mooncake:

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/text/lines.h"
+
 namespace orrery {
 namespace {
 
@@ -85,11 +87,7 @@ SortedJson listed_value(const Setting& setting, const std::string& text, bool on
   const bool json = text.starts_with('{') || text.starts_with('[');  // entries that stand inline
   if (json || text.find(',') == text.npos || one_value) return value(text);
   SortedJson list = SortedJson::array();
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t end = std::min(text.find(',', from), text.size());
-    list.push_back(value(text.substr(from, end - from)));
-    from = end + 1;
-  }
+  for (const std::string_view part : fields_of(text, ',')) list.push_back(value(std::string(part)));
   return list;
 }
 

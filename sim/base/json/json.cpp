@@ -16,6 +16,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/base/errors/file_guard.h"
 #include "sim/base/json/parser.h"
+#include "sim/base/text/lines.h"
 #include "sim/base/text/words.h"
 
 namespace orrery {
@@ -322,14 +323,12 @@ std::vector<JsonValue> JsonValue::listed() const {
   if (!is_string()) return items();
   std::vector<JsonValue> parts;
   const std::string all = text(), place = path();
-  std::size_t start = 0;
-  while (!all.empty() && start <= all.size()) {
-    const std::size_t end = std::min(all.find(',', start), all.size());
-    std::string part = all.substr(start, end - start);
+  if (all.empty()) return parts;
+  for (const std::string_view field : fields_of(all, ',')) {
+    std::string part(field);
     part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
     part.erase(part.find_last_not_of(' ') + 1);
     parts.push_back(from({{place, std::move(part)}}, file()).at(place));
-    start = end + 1;
   }
   return parts;
 }

@@ -19,7 +19,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(blank_characters) == std::string_view::npos;
 }
 
-std::string_view without_blanks(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(blank_characters), text.size()));
   return text.substr(0, text.find_last_not_of(blank_characters) + 1);
 }

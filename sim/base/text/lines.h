@@ -14,8 +14,8 @@ inline constexpr const char* blank_characters = " \t\r\n";
 // it.
 std::string_view next_line(std::string_view& text, std::size_t& number);
 bool is_blank(std::string_view line);
-// Without those at its two ends.
-std::string_view without_blanks(std::string_view text);
+// Without blank characters at its two ends.
+std::string_view trimmed(std::string_view text);
 
 // What stands between separators: one more than there are of these.
 std::vector<std::string_view> fields_of(std::string_view line, char separator);

@@ -57,12 +57,6 @@ std::optional<double> day_seconds(int year, int month, int day) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> cells_of(std::string_view line, char separator) {
   std::vector<std::string_view> cells;
   std::size_t start = 0;

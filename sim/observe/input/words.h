@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/text/lines.h"
+
 namespace orrery::observe {
 
-std::string_view trimmed(std::string_view text);
 // Cells between separators, trimmed; quotes around a cell keep separators in it.
 std::vector<std::string_view> cells_of(std::string_view line, char separator);
 // Words between blanks.

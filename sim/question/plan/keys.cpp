@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/lines.h"
 #include "sim/outcome/months/job.h"
 #include "sim/question/settings/settings.h"
 #include "sim/question/settings/what_if.h"
@@ -76,13 +77,11 @@ SortedJson plain_value(const std::string& text) {
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', start), text.size());
-    std::string part = text.substr(start, comma - start);
+  for (const std::string_view field : fields_of(text, ',')) {
+    std::string part(field);
     part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
     part.erase(part.find_last_not_of(' ') + 1);
     parts.push_back(std::move(part));
-    start = comma + 1;
   }
   return parts;
 }

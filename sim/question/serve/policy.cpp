@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/text/lines.h"
 #include "sim/base/units/units.h"
 
 namespace orrery {
@@ -34,11 +35,9 @@ CacheTier tier_of(const std::string& text, const JsonValue& at) {
 std::vector<CacheTier> tiers_of(const JsonValue& at) {
   std::vector<CacheTier> tiers;
   const std::string text = at.text();
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t end = std::min(text.find(',', from), text.size());
-    tiers.push_back(tier_of(text.substr(from, end - from), at));
+  for (const std::string_view part : fields_of(text, ',')) {
+    tiers.push_back(tier_of(std::string(part), at));
     if (!(tiers.back().bandwidth.si() > 0)) at.fail("a bandwidth above 0");
-    from = end + 1;
   }
   if (tiers.size() > most_cache_tiers)
     at.fail(fmt::format("at most {} tiers below the device's memory", most_cache_tiers));

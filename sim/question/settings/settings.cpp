@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw_models/catalog.h"
+#include "sim/base/text/lines.h"
 #include "sim/base/text/words.h"
 #include "sim/engine/capability.h"
 #include "sim/question/settings/conditions.h"
@@ -246,16 +247,13 @@ SortedJson setting_value(const Setting& setting, const std::string& text) {
       return JsonValue::parse(text, setting.flag()).raw();
     case SettingKind::list: {
       SortedJson list = SortedJson::array();
-      std::size_t start = 0;
-      while (start <= text.size()) {
-        const std::size_t comma = std::min(text.find(',', start), text.size());
-        const std::string item = text.substr(start, comma - start);
+      for (const std::string_view field : fields_of(text, ',')) {
+        const std::string item(field);
         if (item.empty()) fail("a comma-separated list");
         if (std::string(setting.key) == "stage_layers")
           list.push_back(count_in(setting.key, item, setting.flag()));
         else
           list.push_back(item);
-        start = comma + 1;
       }
       return list;
     }

@@ -9,6 +9,7 @@
 
 #include "sim/advise/fits_from.h"
 #include "sim/advise/rejections.h"
+#include "sim/advise/search/any_fit.h"
 #include "sim/advise/search/search.h"
 #include "sim/advise/space/left_out.h"
 #include "sim/engine/network/loaded_transfer.h"
@@ -65,6 +66,7 @@ class Advisor {
     }
   }
   Advice run();
+  bool any_fit() const { return orrery::any_fit(ground(), options_.threads); }
 
  private:
   void tell_winner(Advice& advice, const std::vector<Found>& best);
@@ -161,7 +163,6 @@ Advice Advisor::run() {
                                    .prune = options_.prune,
                                    .threads = options_.threads,
                                    .time_limit = options_.time_limit,
-                                   .any_fit = options_.any_fit,
                                    .most_batches = options_.most_batches,
                                    .progress = options_.progress,
                                    .tasks = options_.tasks});
@@ -230,6 +231,11 @@ Advice advise(const Question& question, const AdviseOptions& options) {
   advice.stopped_after = stop.where();
   if (options.progress) options.progress(1, advice.simulated);
   return advice;
+}
+
+bool any_fit(const Question& question, const AdviseOptions& options) {
+  StopPoint stop;
+  return Advisor(question, options, stop).any_fit();
 }
 
 }  // namespace orrery

@@ -51,7 +51,6 @@ struct AdviseOptions {
   const ModelError* model_error = nullptr;
   // No reasons, differences, rejections or full prediction of the winner: for points of a plan.
   bool brief = false;
-  bool any_fit = false;  // with `brief`: the first layout that fits, whatever its speed
   // Called now and then from the calling thread; may be empty.
   std::function<void(double share, std::int64_t simulated)> progress;
   // Where processes share the search. After a part of it (Tasks::whole) the advice says nothing.
@@ -107,5 +106,8 @@ double measure(const Question& question, const Candidate& candidate);
 
 // Same question, same advice, on any number of threads, pruned or not (unless stopped early).
 Advice advise(const Question& question, const AdviseOptions& options);
+// Whether such an advice has a layout: what fits is asked alone, not how fast it is. No where
+// Ctrl-C ended it.
+bool any_fit(const Question& question, const AdviseOptions& options);
 
 }  // namespace orrery

@@ -19,16 +19,10 @@ std::vector<std::int64_t> octaves(const Fabric& fabric, std::int64_t above) {
   return counts;
 }
 
-bool fits_on(Question question, AdviseOptions options, std::int64_t gpus) {
+bool fits_on(Question question, const AdviseOptions& options, std::int64_t gpus) {
   question.cluster.gpus = gpus;
-  options.brief = options.any_fit = true;
-  options.top = 1;
-  options.tie = 0;
-  options.like.reset();
-  options.pareto.reset();
-  options.progress = {};
   try {
-    return !advise(question, options).best.empty();
+    return any_fit(question, options);
   } catch (const Error&) {  // sizes that the wiring does not reach
     return false;
   }

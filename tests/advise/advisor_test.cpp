@@ -203,6 +203,43 @@ TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of ran
   }
 }
 
+// The share of accelerator and host that the most frugal layout of the grid takes.
+double least_share(const Question& q, const Stack& stack, const SearchSpace& space) {
+  const ResolvedDevice device = step_context(q.cluster).device;
+  double least = infinite;
+  for (const Layout& layout : layouts_of(space)) {
+    const MemoryVerdict memory = memory_fit(q.model, q.job, layout, stack, device);
+    double share = memory.needed / device.memory_capacity;
+    if (device.host_memory > Bytes(0)) share = std::max(share, memory.host / device.host_memory);
+    least = std::min(least, share);
+  }
+  return least;
+}
+
+TEST_CASE("law: something fits exactly where the search finds a layout, to the last byte") {
+  RandomStream random(fresh(2027), 6);
+  const char* stacks[] = {"megatron-core", "nemo", "pytorch-fsdp2", "hai-llm"};
+  int compared = 0;
+  for (int draw = 0; compared < 150; ++draw) {
+    REQUIRE(draw < 5000);
+    Question q = random_question(random);
+    q.stack_name = stacks[random.below(4)];
+    const Stack stack =
+        catalogue_stack(q.stack_name, q.cluster, q.model, q.job, PrecisionRecipe::bf16);
+    const SearchSpace space(subject_of(q, stack), q.limits);
+    if (space.leaves() == 0 || space.leaves() > 5000) continue;
+    ++compared;
+    INFO("draw " << draw << ", " << q.stack_name << " on " << q.cluster.name);
+    const double share = least_share(q, stack, space);
+    for (const bool enough : {true, false}) {
+      AdviseOptions options{.top = 1, .brief = true};
+      options.memory_reserve = 1 - share * (enough ? 1 + 1e-9 : 1 - 1e-9);
+      CHECK(any_fit(q, options) == enough);
+      CHECK(advise(q, options).best.empty() != enough);
+    }
+  }
+}
+
 TEST_CASE("the front holds exactly what nothing beats in speed and in memory") {
   const Question question = narrow_question(small_dense_model(), 16);
   AdviseOptions options;

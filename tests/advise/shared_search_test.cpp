@@ -5,6 +5,7 @@
 
 #include "tests/advise/shared_tasks.h"
 #include "tests/advise/small_question.h"
+#include "workloads/model/model_catalog.h"
 
 namespace orrery {
 namespace {
@@ -64,6 +65,24 @@ TEST_CASE("law 14: a search in parts has the layouts of one search, in its order
               merged.rejected_for_memory + merged.pruned + merged.simulated + merged.left);
     RC_ASSERT(merged.left == 0);
   }));
+}
+
+TEST_CASE("where nothing fits, parts name the same larger count") {
+  // Of as many slices as are ever made: those of all larger counts have their names.
+  Question question =
+      small_question(load_model("kimi-k2", data_root() / "workloads/catalog/models"), 8);
+  question.job.global_batch = 8;
+  AdviseOptions options{.threads = 1};
+  const Advice alone = advise(question, options);
+  REQUIRE(alone.best.empty());
+  REQUIRE(alone.fits_from > 8);
+  std::map<std::uint64_t, std::string> known;
+  TasksInMemory part(known, 0, 1);
+  options.tasks = &part;
+  static_cast<void>(advise(question, options));
+  TasksInMemory merge(known, 0, 0);
+  options.tasks = &merge;
+  CHECK(advise(question, options).fits_from == alone.fits_from);
 }
 
 TEST_CASE("a part does its own slices alone, and does none twice") {

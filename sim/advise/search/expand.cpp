@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/advise/search/memory_floor.h"
 #include "sim/advise/search/needless_recompute.h"
 #include "sim/advise/search/pipeline_floor.h"
 #include "sim/engine/memory_fit.h"
@@ -12,15 +13,6 @@
 
 namespace orrery {
 namespace {
-
-// Shard options whose passes are alike without a network: those of ZeRO-3, or the others.
-std::vector<std::int32_t> shards_like(const Family& family, std::int32_t first) {
-  std::vector<std::int32_t> all;
-  for (std::int32_t i = 0; i < choices(family.shards); ++i)
-    if (shards_all(choice(family.shards, i)) == shards_all(choice(family.shards, first)))
-      all.push_back(i);
-  return all;
-}
 
 std::int64_t leaves_of_recompute(const Family& f, const GridPoint& p) {
   std::int64_t sum = 0;
@@ -74,10 +66,6 @@ class Expander {
   bool fits(const Layout& layout) const {
     return memory_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
   }
-  // On the accelerator: what a host cannot hold, it may hold a part of.
-  bool fits_alone(const Layout& layout) const {
-    return accelerator_fits(ground_.model, ground_.job, layout, recipe_.stack, ground_.device);
-  }
   Bytes peak_of(const Layout& layout) const { return peak_memory(ground_, recipe_, layout); }
   // With all that saves memory: most shards, small buckets, everything offloaded.
   Bytes frugal_peak(GridPoint p) const {
@@ -88,11 +76,9 @@ class Expander {
     return peak_of(family_.layout(p));
   }
   Bytes least_peak() const;
-  bool all_too_large() const;
   bool runs_needlessly(const GridPoint& p) const;
   bool all_run_needlessly(GridPoint p) const;
   bool bounds_energy() const { return cutoff_.by_energy || ground_.objective == Objective::energy; }
-  Bytes least_static() const;
   Seconds floor_of(GridPoint p) const;
   // The least of all pipelines, whatever the place of ranks.
   void bound_by_work(PipelineFloor& floor, const RecomputeOption& again, Part& part) const;
@@ -130,28 +116,8 @@ void Expander::raise(Part& part, const StepLeast& least) const {
   part.least = score(ground_, part.time, part.energy);
 }
 
-// Parameters, gradients and optimizer states lie somewhere: the fullest stage has the mean at
-// least, however layers are divided.
-Bytes Expander::least_static() const {
-  Bytes least(infinite);
-  for (std::int32_t shard = 0; shard < choices(family_.shards); ++shard) {
-    GridPoint p;
-    p.shard = shard;
-    p.zero = choices(choice(family_.shards, shard).zero_stages) - 1;
-    p.offload = choices(family_.offloads) - 1;
-    const auto stages =
-        training_memory(ground_.model, ground_.job, family_.layout(p), recipe_.stack);
-    Bytes sum;
-    for (const StageMemory& s : stages)
-      sum += s[MemoryCategory::parameters] + s[MemoryCategory::gradients] +
-             s[MemoryCategory::optimizer];
-    least = std::min(least, sum / static_cast<double>(stages.size()));
-  }
-  return least;
-}
-
 void Expander::split_sizes() {
-  const Bytes memory = least_static();
+  const Bytes memory = least_static(ground_, part_.place);
   if (memory > ground_.device.memory_capacity) {
     out_.rejected += part_.leaves;
     return;
@@ -283,31 +249,6 @@ void Expander::split_work() {
   }
 }
 
-// Whether no schedule, sharding or offload makes it fit.
-bool Expander::all_too_large() const {
-  GridPoint p = point_;
-  for (const std::int32_t shard : shards_like(family_, point_.shard)) {
-    p.shard = shard;
-    const ShardOption& option = choice(family_.shards, shard);
-    p.zero = choices(option.zero_stages) - 1;
-    // Of buckets that can be chosen the smallest.
-    p.bucket = choices(option.buckets) > 1 ? 1 : 0;
-    const auto& pipelines = micro_batch().pipelines;
-    const bool plain =
-        pipelines.front().vpp == 1 && choice(family_.recomputes, p.recompute).layers == 0;
-    for (p.pipeline = 0; p.pipeline < choices(pipelines); ++p.pipeline) {
-      // Interleaving holds more microbatches than 1F1B, on stages that 1F1B has as well. Where some
-      // layers alone run again, how they fall on chunks decides.
-      if (plain && loops_over_chunks(choice(pipelines, p.pipeline).schedule)) continue;
-      for (const std::int32_t offload : {choices(family_.offloads) - 1, 0}) {
-        p.offload = offload;
-        if (fits_alone(family_.layout(p))) return false;
-      }
-    }
-  }
-  return true;
-}
-
 bool Expander::runs_needlessly(const GridPoint& p) const {
   return cutoff_.prune && !cutoff_.front && !cutoff_.variants &&
          recomputes_needlessly(ground_, {part_.place.recipe, part_.place.family, p});
@@ -349,7 +290,7 @@ void Expander::split_recompute() {
     out_.pruned += part_.leaves;
     return;
   }
-  if (all_too_large()) {
+  if (all_too_large(ground_, part_.place)) {
     out_.rejected += part_.leaves;
     return;
   }

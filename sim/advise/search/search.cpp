@@ -144,7 +144,6 @@ SearchResult Search::run() {
   open();
   begin();
   for (;;) {
-    if (options_.any_fit && !incumbents_.best().empty()) break;
     const std::vector<Part> batch = next_batch();
     if (batch.empty()) break;
     std::vector<Expansion> expansions(batch.size());

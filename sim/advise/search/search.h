@@ -19,7 +19,6 @@ struct SearchOptions {
   bool prune = true;                      // false: every layout that fits is run
   int threads = 0;                        // 0: all cores
   Seconds time_limit;                     // 0: none
-  bool any_fit = false;                   // ends as soon as one layout is found that fits
   // Work that the search may take: the same on any machine under any load, unlike time_limit.
   std::int64_t most_batches = 0;  // 0: no limit
   // Called now and then from the calling thread; may be empty.

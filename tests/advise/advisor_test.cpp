@@ -166,41 +166,51 @@ Question random_question(RandomStream& random) {
   return q;
 }
 
-TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of random spaces") {
-  RandomStream random(fresh(2026), 6);
+// check(question, stack, space) of so many random questions with a layout and `most` at most.
+template <class Check>
+void on_random_spaces(RandomStream& random, int count, std::int64_t most, const Check& check) {
   const char* stacks[] = {"megatron-core", "nemo", "pytorch-fsdp2", "hai-llm"};
-  int compared = 0;
-  for (int draw = 0; compared < 300; ++draw) {
+  for (int draw = 0, compared = 0; compared < count; ++draw) {
     REQUIRE(draw < 5000);
     Question q = random_question(random);
     q.stack_name = stacks[random.below(4)];
-    AdviseOptions options;
-    options.top = 1 + static_cast<int>(random.below(5));
-    options.variants = random.below(2) == 0;
-    options.memory_reserve = random.below(2) == 0 ? 0 : 0.8;
     const Stack stack =
         catalogue_stack(q.stack_name, q.cluster, q.model, q.job, PrecisionRecipe::bf16);
     const SearchSpace space(subject_of(q, stack), q.limits);
-    if (space.leaves() == 0 || space.leaves() > 1500) continue;
+    if (space.leaves() == 0 || space.leaves() > most) continue;
     ++compared;
-    const Advice advice = advise(q, options);
-    CHECK(advice.considered == space.leaves());
-    CHECK(advice.considered == advice.rejected_for_memory + advice.pruned + advice.simulated);
-    std::vector<Candidate> all = exhaustive(q, stack, options.memory_reserve);
-    const auto score = [&](const Candidate& c) { return measure(q, c); };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const Candidate& a, const Candidate& b) { return score(a) < score(b); });
-    std::vector<Candidate> best;
-    for (const Candidate& c : all)
-      if (options.variants || std::none_of(best.begin(), best.end(),
-                                           [&](const Candidate& b) { return same_shape(b, c); }))
-        best.push_back(c);
-    best.resize(std::min(best.size(), static_cast<std::size_t>(options.top)));
     INFO("draw " << draw << ", " << q.stack_name << " on " << q.cluster.name);
-    REQUIRE(advice.best.size() == best.size());
-    for (std::size_t i = 0; i < best.size(); ++i)
-      CHECK(to_text(advice.best[i].layout) == to_text(best[i].layout));
+    check(q, stack, space);
   }
+}
+
+TEST_CASE("bounded search finds what exhaustive search finds, on hundreds of random spaces") {
+  RandomStream random(fresh(2026), 6);
+  on_random_spaces(
+      random, 300, 1500, [&](const Question& q, const Stack& stack, const SearchSpace& space) {
+        AdviseOptions options;
+        options.top = 1 + static_cast<int>(random.below(5));
+        options.variants = random.below(2) == 0;
+        options.memory_reserve = random.below(2) == 0 ? 0 : 0.8;
+        const Advice advice = advise(q, options);
+        CHECK(advice.considered == space.leaves());
+        CHECK(advice.considered == advice.rejected_for_memory + advice.pruned + advice.simulated);
+        std::vector<Candidate> all = exhaustive(q, stack, options.memory_reserve);
+        const auto score = [&](const Candidate& c) { return measure(q, c); };
+        std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+          return score(a) < score(b);
+        });
+        std::vector<Candidate> best;
+        for (const Candidate& c : all)
+          if (options.variants || std::none_of(best.begin(), best.end(), [&](const Candidate& b) {
+                return same_shape(b, c);
+              }))
+            best.push_back(c);
+        best.resize(std::min(best.size(), static_cast<std::size_t>(options.top)));
+        REQUIRE(advice.best.size() == best.size());
+        for (std::size_t i = 0; i < best.size(); ++i)
+          CHECK(to_text(advice.best[i].layout) == to_text(best[i].layout));
+      });
 }
 
 // The share of accelerator and host that the most frugal layout of the grid takes.
@@ -218,26 +228,16 @@ double least_share(const Question& q, const Stack& stack, const SearchSpace& spa
 
 TEST_CASE("law: something fits exactly where the search finds a layout, to the last byte") {
   RandomStream random(fresh(2027), 6);
-  const char* stacks[] = {"megatron-core", "nemo", "pytorch-fsdp2", "hai-llm"};
-  int compared = 0;
-  for (int draw = 0; compared < 150; ++draw) {
-    REQUIRE(draw < 5000);
-    Question q = random_question(random);
-    q.stack_name = stacks[random.below(4)];
-    const Stack stack =
-        catalogue_stack(q.stack_name, q.cluster, q.model, q.job, PrecisionRecipe::bf16);
-    const SearchSpace space(subject_of(q, stack), q.limits);
-    if (space.leaves() == 0 || space.leaves() > 5000) continue;
-    ++compared;
-    INFO("draw " << draw << ", " << q.stack_name << " on " << q.cluster.name);
-    const double share = least_share(q, stack, space);
-    for (const bool enough : {true, false}) {
-      AdviseOptions options{.top = 1, .brief = true};
-      options.memory_reserve = 1 - share * (enough ? 1 + 1e-9 : 1 - 1e-9);
-      CHECK(any_fit(q, options) == enough);
-      CHECK(advise(q, options).best.empty() != enough);
-    }
-  }
+  on_random_spaces(random, 150, 5000,
+                   [](const Question& q, const Stack& stack, const SearchSpace& space) {
+                     const double share = least_share(q, stack, space);
+                     for (const bool enough : {true, false}) {
+                       AdviseOptions options{.top = 1, .brief = true};
+                       options.memory_reserve = 1 - share * (enough ? 1 + 1e-9 : 1 - 1e-9);
+                       CHECK(any_fit(q, options) == enough);
+                       CHECK(advise(q, options).best.empty() != enough);
+                     }
+                   });
 }
 
 TEST_CASE("the front holds exactly what nothing beats in speed and in memory") {

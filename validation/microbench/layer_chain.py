@@ -4,11 +4,10 @@
 history: norms, products, a router, a routed and a shared feed-forward part, random weights of their
 own in each layer. In one CUDA graph each time: every operation alone over all layers, one layer after
 the other (`chain`), the same without the shared part (`routed`), and with it in a second stream
-(`two-streams`). One line an operation and number of rows: value in us a layer, `kernels` its kernels.
-Weights come from memory, activations from L2.
+(`two-streams`). One line an operation and number of rows: value in us a layer, `sum` of all alone. Weights
+come from memory, activations from L2.
 """
 import torch
-import torch.nn.functional as F
 
 from bench import Bench
 from serve_experts import route
@@ -36,7 +35,8 @@ class Layer:
 
 
 def operations(rows, device):
-    """Name and call(layer, values) of each, in order; values are kept by name."""
+    """Name and call(layer, values) of each, in order; values are kept by name. What would be a slice of a
+    value, or of attention's results, is a buffer of its own (fresh): a slice may cost a copy."""
     keys = torch.rand(1 << 14, device=device)
 
     def heads(values, name, width):
@@ -62,53 +62,27 @@ def operations(rows, device):
     ]
 
 
-def run(name, call, layer, values):
-    values[name] = call(layer, values)
-    if name == "down":  # parts of what was made: views but for one copy that stays in its buffer
-        values["lora"] = values["lora-buffer"]
-    if name == "queries":
-        values["nope"] = values["nope-buffer"]
-
-
 def one_layer(ops, layer, values, skip=(), second=None, main=None):
     for name, call in ops:
         if name in skip or (second is not None and name in SHARED_PART):
             continue
         if name == "add" and second is not None:
             main.wait_stream(second)
-        run(name, call, layer, values)
+        values[name] = call(layer, values)
         if name == "out-norm" and second is not None:
             second.wait_stream(main)
             with torch.cuda.stream(second):
                 for shared, shared_call in ops:
                     if shared in SHARED_PART:
-                        run(shared, shared_call, layer, values)
+                        values[shared] = shared_call(layer, values)
     values["last"] = values["add"]
-
-
-def replayed(bench, work, repeats=9):
-    """Microseconds of one replay of a graph of work(): median, least and most."""
-    work()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=bench.stream):
-        work()
-    for _ in range(3):
-        graph.replay()
-    times = []
-    for _ in range(repeats):
-        bench.stream.synchronize()
-        torch.cuda._sleep(200_000)
-        times.append(bench.events_us(lambda: [graph.replay() for _ in range(5)]) / 5)
-    times.sort()
-    return times[len(times) // 2], times[0], times[-1]
 
 
 def fresh(rows, device):
     def make(*shape):
         return torch.randn(*shape, device=device, dtype=torch.bfloat16)
-    return {"x": make(rows, HIDDEN), "last": make(rows, HIDDEN), "lora-buffer": make(rows, Q_LORA),
-            "nope-buffer": make(rows, HEADS * NOPE), "values": make(rows, HEADS * VALUE)}
+    return {"x": make(rows, HIDDEN), "last": make(rows, HIDDEN), "lora": make(rows, Q_LORA),
+            "nope": make(rows, HEADS * NOPE), "values": make(rows, HEADS * VALUE)}
 
 
 def rows_case(bench, layers, rows):
@@ -116,21 +90,27 @@ def rows_case(bench, layers, rows):
     values = fresh(rows, bench.device)
     second = torch.cuda.Stream()
 
-    def say(name, timing):
-        bench.software("layer-chain", timing[0] / LAYERS, "us", low=timing[1] / LAYERS,
-                       high=timing[2] / LAYERS, name=name, rows=rows, layers=LAYERS)
+    def say(name, **us):
+        bench.software("layer-chain", unit="us", name=name, rows=rows, layers=LAYERS, **us)
+
+    def timed(name, work):
+        timing = bench.burst(lambda _: [work(w) for w in layers], repeats=9, burst_ms=15.0)
+        us = {key: timing[of] / LAYERS
+              for key, of in [("value", "time_us"), ("low", "low_us"), ("high", "high_us")]}
+        say(name, **us)
+        return us["value"]
+
+    def alone(name, call):
+        def work(layer):
+            values[name] = call(layer, values)
+        return timed(name, work)
 
     with torch.no_grad():
         one_layer(ops, layers[0], values)
-        total = 0.0
-        for name, call in ops:
-            timing = replayed(bench, lambda: [run(name, call, w, values) for w in layers])
-            total += timing[0]
-            say(name, timing)
-        say("sum", (total, total, total))
+        say("sum", value=sum(alone(name, call) for name, call in ops))
         for name, keys in [("chain", {}), ("routed", {"skip": SHARED_PART}),
                            ("two-streams", {"second": second, "main": bench.stream})]:
-            say(name, replayed(bench, lambda: [one_layer(ops, w, values, **keys) for w in layers]))
+            timed(name, lambda layer: one_layer(ops, layer, values, **keys))
 
 
 def main():

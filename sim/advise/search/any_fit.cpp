@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for a layout that fits where most is saved first, then everywhere.
+// Looks for a layout that fits where most is saved first, then elsewhere.
 #include "sim/advise/search/any_fit.h"
 
 #include <algorithm>
@@ -16,16 +16,16 @@
 namespace orrery {
 namespace {
 
-enum class Look : std::uint8_t { where_most_is_saved, everywhere };
+enum class Look : std::uint8_t { where_most_is_saved, elsewhere };
 
 class AnyFit {
  public:
   AnyFit(const SearchGround& ground, int threads) : ground_(ground), threads_(threads) {}
   bool run() {
     list_families();
-    for (const Look look : {Look::where_most_is_saved, Look::everywhere}) {
+    for (const Look look : {Look::where_most_is_saved, Look::elsewhere}) {
       parallel_for(families_.size(), threads_, [&](std::size_t i) { look_at(families_[i], look); });
-      if (found_ || interrupted()) break;
+      if (over()) break;
     }
     return found_;
   }
@@ -79,16 +79,15 @@ bool AnyFit::fits_below(Place at) const {
 
 void AnyFit::look_at(Place at, Look look) {
   const Family& family = ground_.family(at);
-  const bool all = look == Look::everywhere;
-  const auto saves = [&](const RecomputeOption& again) {
-    return choices(family.recomputes) == 1 ||
-           (again.choice.recompute == Recompute::full && again.layers == 0);
-  };
   GridPoint& p = at.point;
-  const std::int32_t sizes = all ? choices(family.micro_batches) : 1;
-  for (p.micro_batch = 0; p.micro_batch < sizes; ++p.micro_batch)
+  const auto saves_most = [&] {
+    const RecomputeOption& again = choice(family.recomputes, p.recompute);
+    return p.micro_batch == 0 && (choices(family.recomputes) == 1 ||
+                                  (again.choice.recompute == Recompute::full && again.layers == 0));
+  };
+  for (p.micro_batch = 0; p.micro_batch < choices(family.micro_batches); ++p.micro_batch)
     for (p.recompute = 0; p.recompute < choices(family.recomputes); ++p.recompute) {
-      if (!all && !saves(choice(family.recomputes, p.recompute))) continue;
+      if (saves_most() != (look == Look::where_most_is_saved)) continue;
       for (p.sequence_parallel = 0; p.sequence_parallel < choices(family.sequence_parallel);
            ++p.sequence_parallel)
         for (p.exchange = 0; p.exchange < choices(family.exchanges); ++p.exchange)

@@ -120,8 +120,13 @@ struct Calibration {
   // Power of busy processors outside tensor work, over the board's limit less idle power: a kernel
   // that waits for memory keeps them clocked and draws it whatever bandwidth it reaches.
   Sourced<double> busy_share;
-  Sourced<Seconds> launch_latency;  // device-side gap between dependent kernels of one stream
-  Sourced<Seconds> graph_latency;   // the same inside a CUDA graph
+  // Gaps on the device between dependent kernels, of one stream and inside a CUDA graph. Curves are
+  // without them.
+  Sourced<Seconds> launch_latency, graph_latency;
+
+  Seconds kernel_gap(bool in_graph) const {
+    return (in_graph ? graph_latency : launch_latency).value.value_or(Seconds(0));
+  }
 
   static std::size_t slot(WorkKind kind, Format format, Library library) {
     return (static_cast<std::size_t>(kind) * format_count + static_cast<std::size_t>(format)) *

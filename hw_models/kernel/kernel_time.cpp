@@ -74,6 +74,7 @@ KernelTime host_copy_time(const Work& work, const Curve& curve, const ResolvedDe
   const double body = rate > 0 ? (bytes + curve.saturation_bytes) / rate : 0;
   const double scale = *curve.scale.value;
   return {.time = Seconds((body + curve.fixed_seconds) * scale),
+          .body = Seconds(body * scale),
           .limit = Limit::host_link,
           .energy = Joules(bytes * calibration.memory_energy.value.value_or(JoulesPerByte()).si())};
 }
@@ -131,6 +132,7 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   const double busy = seconds * busy_power(device, calibration);
   const double tensor = t.tensor_work * tensor_energy;
   return {.time = Seconds(seconds),
+          .body = Seconds(body * *curve.scale.value),
           .limit = longest(t, body, fixed),
           .energy = Joules(std::max(tensor, busy) + t.memory_work * memory_energy),
           .tensor = Joules(tensor > busy ? tensor : 0)};

@@ -22,6 +22,7 @@ std::string_view to_text(Limit);
 
 struct KernelTime {
   Seconds time;  // from first block to last, without launch cost
+  Seconds body;  // the part of it in which units work: without starts and the first wait for memory
   Limit limit = Limit::tensor;
   Joules energy;  // dynamic energy (above idle), for the power model
   Joules tensor;  // the part of it that goes with the clock, of tensor work; 0: not the larger part

@@ -4,8 +4,10 @@
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 
+#include "sim/engine/prices/segments.h"
 #include "sim/engine/scenario.h"
 #include "workloads/model/model_catalog.h"
 
@@ -109,6 +111,57 @@ TEST_CASE("law: more of anything never takes less") {
       RC_ASSERT(seconds(*prices, mixed) * slack >= seconds(*prices, base));
       RC_ASSERT(seconds(*prices, longer) * slack >= seconds(*prices, mixed));
     }
+  }));
+}
+
+TEST_CASE("engines have the small kernels of their release and GPU") {
+  const auto small = [](const std::string& stack, const std::string& cluster) {
+    const EngineLayout layout{.tp = 8, .precision = PrecisionRecipe::fp8_blockwise};
+    return engine("deepseek-r1", cluster, layout, stack)->stack.serving.kernels.small;
+  };
+  CHECK(small("trtllm", "dgx-h200").latent == 6);  // FP8 of batched products, and copies of theirs
+  CHECK(small("trtllm", "dgx-b200").latent == 2);
+  CHECK(small("vllm@0.12", "dgx-h200").shared == 5);
+  CHECK(small("vllm", "dgx-h200").shared == 1);
+}
+
+TEST_CASE("law: a kernel starts the gap of its launch after the one before it") {
+  const auto e = engine("llama3.1-8b", "dgx-h200", {}, "vllm");
+  const Segments plain(e->cluster, e->model, e->layout, e->stack);
+  const Calibration& calibration = e->cluster.calibration;
+  const auto gap = [&](bool in_graph) { return calibration.kernel_gap(in_graph).si(); };
+  CHECK(rc::check("gaps add up", [&] {
+    const auto rows = *rc::gen::inRange<std::int64_t>(1, 65);  // no more power than the board has
+    const auto more = *rc::gen::inRange<std::int64_t>(1, 20);
+    Stack stack = e->stack;
+    stack.serving.kernels.small.attention += more;
+    const Segments longer(e->cluster, e->model, e->layout, stack);
+    const auto added = [&](bool in_graph) {
+      return seconds_of(longer.rows(rows, in_graph)) - seconds_of(plain.rows(rows, in_graph));
+    };
+    const auto kernels = static_cast<double>(more * e->model.layer_count());
+    RC_ASSERT(std::abs(added(false) - added(true) - kernels * (gap(false) - gap(true))) < 1e-9);
+    RC_ASSERT(added(true) > kernels * gap(true));
+  }));
+}
+
+TEST_CASE("law: a second stream takes no more than one, and no less than none") {
+  const auto e = engine("deepseek-r1", "dgx-h200",
+                        {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "trtllm");
+  Stack one = e->stack;
+  one.serving.kernels.second_stream_rows = 0;
+  Model unshared = e->model;
+  for (LayerClass& layer : unshared.classes) layer.ffn.shared_width = 0;
+  const Segments two(e->cluster, e->model, e->layout, e->stack);
+  const Segments in_turn(e->cluster, e->model, e->layout, one);
+  const Segments without(e->cluster, unshared, e->layout, e->stack);
+  CHECK(rc::check("between none and in turn", [&] {
+    const auto rows = *rc::gen::inRange<std::int64_t>(1, 2048);
+    const double both = seconds_of(two.rows(rows, true));
+    RC_ASSERT(both < (1 + 1e-9) * seconds_of(in_turn.rows(rows, true)));
+    RC_ASSERT(both > seconds_of(without.rows(rows, true)));
+    const double eager = seconds_of(in_turn.rows(rows, false));
+    RC_ASSERT(std::abs(seconds_of(two.rows(rows, false)) - eager) < 1e-9 * eager);
   }));
 }
 

@@ -2,6 +2,7 @@
 // Holds the operations of serving steps against counting by hand.
 #include "workloads/inference/serving_operations.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <vector>
@@ -190,6 +191,49 @@ std::vector<Work> permutes_of(const char* stack_name, std::int64_t rows) {
     if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::permute)
       found.push_back(k->work);
   return found;
+}
+
+std::int64_t empty_kernels(const Segment& s) {
+  return std::count_if(s.operations.begin(), s.operations.end(), [](const Operation& o) {
+    const Kernel* k = o.kernel();
+    return k && k->work.kind == WorkKind::elementwise && k->work.bytes_read == 0;
+  });
+}
+
+TEST_CASE("a layer has the small kernels of its parts") {
+  Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  stack.serving.kernels.small = {.attention = 3, .latent = 5, .shared = 7};
+  const auto kernels = [&](const std::string& name, std::int64_t layer) {
+    const Model model = load_model(name, catalog("models"));
+    return empty_kernels(ServingOperations(model, {}, stack).layer(model.layer(layer), 8));
+  };
+  CHECK(kernels("llama3-8b", 0) == 3);
+  CHECK(kernels("qwen3-235b-a22b", 0) == 3);  // its experts share none
+  CHECK(kernels("deepseek-r1", 0) == 5);      // its first layers are dense
+  CHECK(kernels("deepseek-r1", 60) == 5 + 7);
+}
+
+TEST_CASE("small graphs run shared experts in a second stream") {
+  const Model model = load_model("deepseek-r1", catalog("models"));
+  Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  stack.serving.kernels.second_stream_rows = 64;
+  const auto layer = [&](const EngineLayout& layout, std::int64_t rows) {
+    return ServingOperations(model, layout, stack).layer(model.layer(60), rows);
+  };
+  const EngineLayout split{.tp = 8, .etp = 8};
+  const Segment beside = layer(split, 64), after = layer(split, 65);
+  CHECK(after.second.operations.empty());
+  CHECK(beside.operations.size() + beside.second.operations.size() == after.operations.size());
+  // It starts with the router and is awaited before the sum over ranks.
+  CHECK(beside.operations.at(beside.second.from).kernel()->work.n == 256);
+  CHECK(beside.operations.at(beside.second.to).collective() != nullptr);
+
+  const EngineLayout own{.attention_dp = 8, .ep = 8};
+  stack.communication.expert_library = CollectiveLibrary::deepep;
+  stack.serving.kernels.second_stream_sends = false;
+  CHECK(layer(own, 8).second.operations.empty());
+  stack.serving.kernels.second_stream_sends = true;
+  CHECK(layer(own, 8).second.operations.size() == beside.second.operations.size());
 }
 
 TEST_CASE("experts end with the kernel that adds up what 8 of them made of a row") {

@@ -2,6 +2,7 @@
 // Lowers expert layers of a served model: router, exchange between ranks, experts that rows reach.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workloads/inference/serving_operations.h"
 #include "workloads/inference/weight_format.h"
@@ -123,22 +124,36 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
     stream(s, Label::expert, WorkKind::permute, sent, sent / static_cast<double>(ffn.topk));
 }
 
+// The shared expert's operations, beside those of `s` from `fork` on where the engine does that.
+void ServingOperations::add_shared(Segment& s, std::vector<Operation> operations, std::size_t fork,
+                                   std::int64_t rows) const {
+  const ServingKernels& kernels = stack_.serving.kernels;
+  if (rows <= kernels.second_stream_rows && (kernels.second_stream_sends || !sends_rows()))
+    s.second = {.operations = std::move(operations), .from = fork, .to = s.operations.size()};
+  else
+    s.operations.insert(s.operations.end(), operations.begin(), operations.end());
+}
+
 // Ranks of tensor parallelism all hold all rows: each runs its experts, or its part of their width,
 // and an all-reduce adds the results of them and of the shared expert. Where ranks have parts of
 // the rows, these are the two halves of the all-reduce after attention, one before and one after.
 void ServingOperations::experts(Segment& s, const Ffn& ffn, std::int64_t all_rows,
                                 const GroupRows& group) const {
   const std::int64_t rows = rows_of_rank(all_rows);
+  const std::size_t fork = s.operations.size();
   const double scores = static_cast<double>(rows * ffn.experts);
   product(s, Label::expert, rows, ffn.experts, model_.hidden, false);
   stream(s, Label::expert, WorkKind::router, 4 * scores, 4 * scores);
   if (ffn.latent > 0) product(s, Label::expert, rows, ffn.latent, model_.hidden, true);
   exchange(s, ffn, group, ExchangePhase::dispatch);
   routed_experts(s, ffn, group.all);
-  if (ffn.shared_width > 0)
-    of(ModelPart::shared).feed_forward(s, ffn.shared_width, ffn.activation, all_rows, false);
   exchange(s, ffn, group, ExchangePhase::combine);
   if (ffn.latent > 0) product(s, Label::expert, rows, model_.hidden, ffn.latent, true);
+  if (ffn.shared_width > 0) {
+    Segment own;
+    of(ModelPart::shared).feed_forward(own, ffn.shared_width, ffn.activation, all_rows, false);
+    add_shared(s, std::move(own.operations), fork, all_rows);
+  }
   if (!sends_rows()) all_reduce(s, rows);
 }
 

@@ -127,6 +127,10 @@ void ServingOperations::all_reduce(Segment& s, std::int64_t rows) const {
   s.operations.push_back({.label = Label::tensor_comm, .work = c});
 }
 
+void ServingOperations::small_kernels(Segment& s, std::int64_t number) const {
+  for (; number > 0; --number) stream(s, Label::elementwise, WorkKind::elementwise, 0, 0);
+}
+
 // Queries, keys and values; the rotary part writes keys and values to the cache as well.
 void ServingOperations::mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const {
   if (mixer.kind == MixerKind::mla) return latent_rows(s, mixer, rows);
@@ -223,8 +227,10 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows,
   const int norms = model_.parallel_block ? 1 : layer.norms;
   for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i)
     stream(s, Label::elementwise, WorkKind::norm, residual, residual, rows);
-  for (auto i = std::llround(stack_.kernels.small_kernels_forward.get()); i > 0; --i)
-    stream(s, Label::elementwise, WorkKind::elementwise, 0, 0);
+  const SmallKernels& small = stack_.serving.kernels.small;
+  if (layer.mixer.kind != MixerKind::none)
+    small_kernels(s, layer.mixer.kind == MixerKind::mla ? small.latent : small.attention);
+  if (layer.ffn.kind == FfnKind::moe && layer.ffn.shared_width > 0) small_kernels(s, small.shared);
   if (layer.mixer.kind != MixerKind::none) {
     of(keeps_states(layer.mixer) ? ModelPart::state_mixer : ModelPart::attention)
         .mixer_rows(s, layer.mixer, rows);

@@ -55,6 +55,7 @@ class ServingOperations {
   void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
   void prefill_attention(Segment& s, Work work) const;
   void all_reduce(Segment& s, std::int64_t rows) const;
+  void small_kernels(Segment& s, std::int64_t number) const;
   void mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void latent_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void scan_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
@@ -74,6 +75,8 @@ class ServingOperations {
   bool sends_rows() const;
   std::int64_t rows_of_rank(std::int64_t rows) const;
   void experts(Segment& s, const Ffn& ffn, std::int64_t rows, const GroupRows& group) const;
+  void add_shared(Segment& s, std::vector<Operation> operations, std::size_t fork,
+                  std::int64_t rows) const;
   void routed_experts(Segment& s, const Ffn& ffn, std::int64_t all) const;
   void exchange(Segment& s, const Ffn& ffn, const GroupRows& group, ExchangePhase phase) const;
   std::int64_t split(std::int64_t n) const;  // over tensor-parallel ranks

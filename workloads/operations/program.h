@@ -68,9 +68,16 @@ struct Operation {
   const HostWait* host_wait() const { return std::get_if<HostWait>(&work); }
 };
 
+// Kernels of a second stream, and those operations of the first that they run beside: [from, to).
+struct SecondStream {
+  std::vector<Operation> operations;
+  std::size_t from = 0, to = 0;
+};
+
 // One layer class (or embedding, head) in one phase, on one rank.
 struct Segment {
   std::vector<Operation> operations;
+  SecondStream second;
   Seconds host_time;  // of the host, which dispatches the whole segment
 };
 

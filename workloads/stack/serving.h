@@ -43,6 +43,14 @@ struct ServingMemory {
   bool keeps_mixer_rows = false;  // what attention read and made stays until its layer ends
 };
 
+// Kernels of a layer that move next to nothing: copies, casts, scales, sums that others fuse. By
+// the part of the layer that has them, beside those that are priced by what they do.
+struct SmallKernels {
+  std::int64_t attention = 0;  // over heads' own keys and values
+  std::int64_t latent = 0;     // over latents
+  std::int64_t shared = 0;     // shared experts and what they are added to
+};
+
 // Which kernels a step has, where they are not those of StackKernels.
 struct ServingKernels {
   std::optional<Library> prefill_attention;  // of prompts, where it is not that of decodes
@@ -54,6 +62,10 @@ struct ServingKernels {
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
+  SmallKernels small;
+  // Graphs of up to so many rows run shared experts in a second stream, beside the routed ones.
+  std::int64_t second_stream_rows = 0;
+  bool second_stream_sends = false;  // also where rows are sent to the ranks of their experts
   // How often the most popular expert is chosen over the least popular one (ExpertRouting).
   Sourced<double> expert_popularity = unstated(1.0);
 };

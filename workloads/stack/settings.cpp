@@ -32,6 +32,8 @@ void read_list(const JsonValue& at, T (*read)(const JsonValue&), std::vector<T>&
 
 constexpr std::int64_t most_of_a_step = std::int64_t{1} << 20;  // rows, sequences
 
+constexpr std::int64_t most_kernels = 1000;  // of a layer
+
 // Captured batch sizes: [{"to": 4, "by": 2}, {"to": 512, "by": 8}] are 2, 4, 8, 16, 24, ...
 std::vector<GraphSizes> graph_sizes_from(const JsonValue& at) {
   std::vector<GraphSizes> sizes;
@@ -195,6 +197,22 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        s.serving.kernels.small_grouped_rows = v.integer(0, most_of_a_step);
      }},
+    {"small_kernels_attention",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.kernels.small.attention = v.integer(0, most_kernels);
+     }},
+    {"small_kernels_latent",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.kernels.small.latent = v.integer(0, most_kernels);
+     }},
+    {"small_kernels_shared",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.kernels.small.shared = v.integer(0, most_kernels);
+     }},
+    {"second_stream_rows",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.kernels.second_stream_rows = v.integer(0, most_of_a_step);
+     }},
     {"mixed_graph_rows",
      [](Stack& s, const JsonValue& v) { s.serving.mixed_graph_rows = v.integer(0, 1 << 20); }},
     {"fused_norm_limits",
@@ -283,6 +301,8 @@ constexpr Switch switches[] = {
     {"serving_engine", [](Stack& s) -> bool& { return s.serving.engine; }},
     {"fused_qk_norm", [](Stack& s) -> bool& { return s.serving.kernels.fused_qk_norm; }},
     {"greedy", [](Stack& s) -> bool& { return s.serving.kernels.greedy; }},
+    {"second_stream_sends",
+     [](Stack& s) -> bool& { return s.serving.kernels.second_stream_sends; }},
     {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_mixer_rows; }},
     {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.host.schedules_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},

@@ -265,7 +265,9 @@ void set_tiles(Curve& curve, Architecture architecture) {
   if (curve.library != Library::deepgemm && curve.library != Library::flashinfer) return;
   curve.split_k = 1e9;  // never
   curve.tile_n = 128;
-  curve.row_cluster = curve.library == Library::deepgemm ? 1 : 2;
+  // DeepGEMM compiles the tile that fits a product (deep_gemm/jit_kernels/gemm.py:
+  // get_best_configs).
+  if (curve.library == Library::flashinfer) curve.row_cluster = 2;
 }
 
 }  // namespace orrery

@@ -47,7 +47,7 @@ Seconds predict(const OperatorRow& row, const ResolvedDevice& device, const Reso
   std::optional<ResolvedDevice> own;
   if (row.cached > 0) own = with_cached(device, row);
   const ResolvedDevice& found = own ? *own : row.cold ? cold : device;
-  const double gap = calibration.graph_latency.value.value_or(Seconds(0)).si();
+  const double gap = calibration.kernel_gap(true).si();
   double total = 0;
   for (int i = 0; i < row.count; ++i) {
     const KernelTime t = kernel_time(row.kernels[static_cast<std::size_t>(i)], found, calibration);

@@ -20,9 +20,7 @@ Segments::Segments(const Cluster& cluster, const Model& model, const EngineLayou
       context_(step_context(cluster)),
       placement_(place(layout_.layout(), context_.fabric)),
       network_(context_.fabric, context_.collective_costs, nullptr),
-      layers_of_(model.classes.size(), 0),
-      eager_gap_(std::max(Seconds(0), context_.calibration.launch_latency.get() -
-                                          context_.calibration.graph_latency.get())) {
+      layers_of_(model.classes.size(), 0) {
   for (const std::uint8_t layer : model.layers) layers_of_[layer] += 1;
 }
 
@@ -31,7 +29,8 @@ PhaseTime Segments::price(const Segment& segment, bool in_graph) const {
                             .device = context_.device,
                             .placement = placement_,
                             .network = network_,
-                            .kernel_gap = in_graph ? Seconds(0) : eager_gap_};
+                            .kernel_gap = context_.calibration.kernel_gap(in_graph),
+                            .in_graph = in_graph};
   return price_segment(segment, prices);
 }
 
@@ -112,6 +111,7 @@ Launches Segments::launches() const {
       all.operations += times;
       if (operation.collective() != nullptr) all.collectives += times;
     }
+    all.operations += times * static_cast<double>(segment.second.operations.size());
   };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     const LayerClass& layer = model_.classes[i];

@@ -59,7 +59,6 @@ class Segments {
   Placement placement_;
   mutable IdealNetwork network_;   // remembers prices
   std::vector<double> layers_of_;  // of each class
-  Seconds eager_gap_;              // that a kernel waits for its launch
 };
 
 }  // namespace orrery

@@ -133,19 +133,14 @@ bool stages_differ(const StepContext& context, const PricedLayers& layers) {
 
 PriceContext price_context(const StepCase& asked, const PricedLayers& layers,
                            const SpeedClass& speed) {
-  const Calibration& calibration = asked.context.calibration;
   const bool eager = launch_mode(asked.stack, asked.layout) == LaunchMode::eager;
-  const Seconds gap =
-      eager
-          ? std::max(Seconds(0), calibration.launch_latency.get() - calibration.graph_latency.get())
-          : Seconds(0);
   return {.step = asked.context,
           .device = speed.device,
           .placement = layers.placement,
           .network = *layers.network,
           .flow = layers.flow,
           .stage = speed.stage,
-          .kernel_gap = gap,
+          .kernel_gap = asked.context.calibration.kernel_gap(!eager),
           .kernel_age = std::max(1.0, asked.stack.kernels.kernel_age.get()),
           .debug = layers.debug};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "hw_models/kernel/kernel_time.h"
 #include "hw_models/power.h"
@@ -30,6 +31,7 @@ KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
     case WorkKind::attention_forward:
     case WorkKind::attention_backward:
       t.time *= context.kernel_age;
+      t.body *= context.kernel_age;
       t.energy *= context.kernel_age;
       t.tensor *= context.kernel_age;
       break;
@@ -104,6 +106,33 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
   const TwoStreams run = run_streams(main_stream(segment, context), side, *context.flow);
   out.time[slot(waits->label)] += run.main_delay();
   *side_time += run.side_delay();
+}
+
+Seconds spent(const PhaseTime& phase) {
+  Seconds sum;
+  for (const Seconds& part : phase.time) sum += part;
+  return sum;
+}
+
+void price_all(std::span<const Operation> operations, const PriceContext& context, PhaseTime& out) {
+  for (const Operation& o : operations)
+    std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
+}
+
+// What a second stream adds to `beside`, the time of what it runs beside. Its starts and waits for
+// memory pass meanwhile; units that work for it do not work for the first. It may end last, too.
+PhaseTime shown_of(const SecondStream& second, Seconds beside, const PriceContext& context) {
+  PhaseTime own;
+  price_all(second.operations, context, own);
+  if (!context.in_graph) return own;
+  Seconds work;
+  for (const Operation& o : second.operations)
+    if (const Kernel* kernel = o.kernel()) work += o.count * aged_time(*kernel, context).body;
+  const Seconds alone = spent(own);
+  const double share = std::min(1.0, std::max(work, alone - beside) / alone);
+  for (Seconds& part : own.time) part *= share;
+  for (ClockedWork& part : own.clocked) part.time *= share;
+  return own;
 }
 
 // Tensor-parallel traffic hides beside the segment's products.
@@ -219,8 +248,15 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
 PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   PhaseTime out;
   out.host = segment.host_time;
-  for (const Operation& o : segment.operations)
-    std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
+  const std::span<const Operation> all(segment.operations);
+  const SecondStream& second = segment.second;
+  price_all(all.first(second.to), context, out);
+  if (!second.operations.empty()) {
+    PhaseTime before;
+    price_all(all.first(second.from), context, before);
+    out.add(shown_of(second, spent(out) - spent(before), context), 1);
+  }
+  price_all(all.subspan(second.to), context, out);
   hide_tensor(out);
   if (context.flow) add_contention(segment, context, out);
   return out;

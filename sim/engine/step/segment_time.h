@@ -69,7 +69,8 @@ struct PriceContext {
   Network& network;
   FlowNetwork* flow = nullptr;  // the same, where collectives beside each other contend
   std::int64_t stage = 0;       // whose groups collectives run in
-  Seconds kernel_gap;           // between dependent kernels, beyond what graphs leave
+  Seconds kernel_gap;           // between dependent kernels; their own times are without it
+  bool in_graph = false;        // engines use a second stream inside of graphs alone
   double kernel_age = 1;        // time of library kernels over that of the calibrated ones
   DebugCalls debug;
 };

@@ -119,6 +119,7 @@ TEST_CASE("a better order of more jobs is told", "[schedule]") {
   }
   const SortedJson pools = pools_of(list);
   const SortedJson& best = pools.at("best_order");
+  INFO(best.at("jobs").dump());
   CHECK(best.at("jobs") == SortedJson{"few", "many", "many-too", "few-too"});
   CHECK(best.at("step_s").get<double>() < 0.97 * pools.at("step_s").get<double>());
   CHECK(ask(question(list)).out.find("In the order few, many, many-too, few-too a period takes") !=

@@ -281,6 +281,10 @@ void read_moe(const Csv& csv, OperatorTable& table) {
   }
 }
 
+void add_note(OperatorTable& table, const std::string& note) {
+  table.note += (table.note.empty() ? "" : "; ") + note;
+}
+
 // Rows that time the host and not the device: one framework's block-scaled products take the same
 // 55 to 280 us for every small shape, where the kernel's own floor is 3 to 5 us.
 void drop_host_bound(OperatorTable& table) {
@@ -294,8 +298,8 @@ void drop_host_bound(OperatorTable& table) {
   const auto bound = [floor](const OperatorRow& row) { return row.measured.si() < 2.5 * floor; };
   const auto dropped = std::erase_if(table.rows, bound);
   table.host_bound = true;
-  table.note =
-      fmt::format("{} rows under {:.0f} us time the host and are left out", dropped, 2.5e6 * floor);
+  add_note(table, fmt::format("{} rows under {:.0f} us time the host and are left out", dropped,
+                              2.5e6 * floor));
 }
 
 // TensorRT-LLM's products of FP8 blocks on Hopper take 1.2 to 2 times as long for numbers of rows
@@ -308,7 +312,8 @@ void drop_between_powers(OperatorTable& table) {
     return m > all_alike && !std::has_single_bit(m);
   };
   const auto dropped = std::erase_if(table.rows, between);
-  if (dropped > 0) table.note = fmt::format("{} rows between powers of two are left out", dropped);
+  if (dropped > 0)
+    add_note(table, fmt::format("{} rows between powers of two are left out", dropped));
 }
 
 // Block-scaled products are DeepGEMM's but for TensorRT-LLM's on Blackwell; other narrow ones are
@@ -422,9 +427,8 @@ void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth)
     return !row.cold && bytes > bandwidth * noticed && bytes < l2_for_replays * capacity;
   };
   const auto dropped = std::erase_if(table.rows, cached);
-  if (dropped == 0) return;
-  if (!table.note.empty()) table.note += "; ";
-  table.note += fmt::format("{} rows whose keys stay in L2 are left out", dropped);
+  if (dropped > 0)
+    add_note(table, fmt::format("{} rows whose keys stay in L2 are left out", dropped));
 }
 
 bool is_held_out(const OperatorRow& row) { return row.family % 10 >= 7; }

@@ -6,11 +6,7 @@
 
 namespace orrery {
 
-double seconds_of(const PhaseTime& phase) {
-  Seconds sum;
-  for (const Seconds& part : phase.time) sum += part;
-  return sum.si();
-}
+double seconds_of(const PhaseTime& phase) { return total_time(phase).si(); }
 
 Segments::Segments(const Cluster& cluster, const Model& model, const EngineLayout& layout,
                    const Stack& stack)

@@ -108,12 +108,6 @@ void add_contention(const Segment& segment, const PriceContext& context, PhaseTi
   *side_time += run.side_delay();
 }
 
-Seconds spent(const PhaseTime& phase) {
-  Seconds sum;
-  for (const Seconds& part : phase.time) sum += part;
-  return sum;
-}
-
 void price_all(std::span<const Operation> operations, const PriceContext& context, PhaseTime& out) {
   for (const Operation& o : operations)
     std::visit([&](const auto& work) { price(o, work, context, out); }, o.work);
@@ -128,7 +122,7 @@ PhaseTime shown_of(const SecondStream& second, Seconds beside, const PriceContex
   Seconds work;
   for (const Operation& o : second.operations)
     if (const Kernel* kernel = o.kernel()) work += o.count * aged_time(*kernel, context).body;
-  const Seconds alone = spent(own);
+  const Seconds alone = total_time(own);
   const double share = std::min(1.0, std::max(work, alone - beside) / alone);
   for (Seconds& part : own.time) part *= share;
   for (ClockedWork& part : own.clocked) part.time *= share;
@@ -142,6 +136,12 @@ void hide_tensor(PhaseTime& out) {
 }
 
 }  // namespace
+
+Seconds total_time(const PhaseTime& phase) {
+  Seconds sum;
+  for (const Seconds& part : phase.time) sum += part;
+  return sum;
+}
 
 Seconds compute_time(const PhaseTime& phase) {
   Seconds sum;
@@ -254,7 +254,7 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   if (!second.operations.empty()) {
     PhaseTime before;
     price_all(all.first(second.from), context, before);
-    out.add(shown_of(second, spent(out) - spent(before), context), 1);
+    out.add(shown_of(second, total_time(out) - total_time(before), context), 1);
   }
   price_all(all.subspan(second.to), context, out);
   hide_tensor(out);

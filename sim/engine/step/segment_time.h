@@ -36,6 +36,8 @@ struct PhaseTime {
   void add(const PhaseTime& other, double times);
 };
 
+Seconds total_time(const PhaseTime& phase);  // of all labels
+
 // On the compute stream, without communication and waits.
 Seconds compute_time(const PhaseTime& phase);
 

@@ -51,6 +51,7 @@ inline EnginePolicy random_policy(CaseDraws& d) {
   policy.watermark = d.flag() ? 0 : 0.02;
   policy.rank_choice = d.flag() ? RankChoice::round_robin : RankChoice::least_requests;
   policy.front = Ticks{d.flag() ? 0 : 123'457};
+  policy.front_token = Ticks{d.flag() ? 0 : 11};
   policy.new_tokens.retract_steps = d.between(0, 20);
   if (d.between(0, 3) == 0) policy.queue_limit = d.between(1, 6);
   if (d.between(0, 3) == 0) policy.priorities = {1, 0};
@@ -112,6 +113,8 @@ inline ServingGroup random_group(CaseDraws& d, const RequestList& requests,
   group.shape.lanes =
       d.between(0, 4) == 0 ? std::min<std::int64_t>(2, group.policy.max_sequences) : 1;
   group.shape.token = bytes(2);
+  group.shape.plans_ahead = d.flag();
+  group.shape.launching = Ticks{d.between(0, 1'000'000)};
   if (d.between(0, 3) == 0) {
     group.shape.speculation = {.drafts = 2, .survival = {0.7, 0.4}};
     group.policy.token_budget = std::max(group.policy.token_budget, 3 * group.policy.max_sequences);

@@ -58,6 +58,39 @@ TEST_CASE("serving: decodes go first and prompts are cut to the rest of the budg
   }
 }
 
+TEST_CASE("serving: a host that plans ahead lets a request in a step later") {
+  const AffinePrices prices = flat();
+  const auto first_of = [&](bool ahead, std::int32_t output, std::int64_t arrival) {
+    const RequestList list = list_of(
+        {{.prompt = 50, .output = output}, {.arrival = Ticks{arrival}, .prompt = 50, .output = 2}});
+    ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+    fleet.engines.shape.plans_ahead = ahead;
+    fleet.engines.shape.launching = Ticks{400'000};
+    return microseconds_of(serve(list, fleet, {}).requests[1].first);
+  };
+  // It comes during the third step, whether that is the last of the other request or not.
+  CHECK(first_of(false, 9, 2'500'000) == 4);
+  CHECK(first_of(true, 9, 2'500'000) == 5);
+  CHECK(first_of(true, 3, 2'500'000) == 4);
+  // It comes while the other's prompt is launched, before anything ran, or as a step is planned.
+  CHECK(first_of(true, 9, 300'000) == 2);
+  CHECK(first_of(true, 9, 600'000) == 3);
+  CHECK(first_of(true, 9, 0) == 1);
+  CHECK(first_of(true, 9, 3'000'000) == 4);
+}
+
+TEST_CASE("serving: each token of a prompt passes the tokeniser") {
+  const AffinePrices prices = flat();
+  const RequestList list = list_of({{.prompt = 90, .output = 1}, {.prompt = 10, .output = 1}});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.policy.front = Ticks{5'000'000};
+  fleet.engines.policy.front_token = Ticks{100'000};
+  const ServiceTimeline t = serve(list, fleet, {});
+  CHECK(microseconds_of(t.requests[0].scheduled) == 14);
+  CHECK(microseconds_of(t.requests[1].scheduled) == 6);  // the shorter one overtakes it
+  CHECK(t.requests[0].arrival == t.requests[1].arrival);
+}
+
 TEST_CASE("serving: SGLang's prompts go first, alone") {
   const AffinePrices prices = flat();
   RequestList list = list_of(

@@ -25,11 +25,12 @@ std::string described(const ServingCase& c) {
        {&c.fleet.engines, c.fleet.decode ? &*c.fleet.decode : &c.fleet.engines})
     text += fmt::format(
         "{} {} budget {} seqs {} blocks {} x {} chunked {} chunk {} long {} mixed {} ranks {} "
-        "replicas {} drafts {} watermark {} router {}\n",
+        "ahead {} replicas {} drafts {} watermark {} router {}\n",
         to_text(g->policy.scheduler), to_text(g->policy.capacity), g->policy.token_budget,
         g->policy.max_sequences, g->shape.blocks, g->policy.block_tokens, g->policy.chunked_prefill,
-        g->policy.chunk, g->policy.long_prefill, g->policy.mixed_steps, g->shape.ranks, g->replicas,
-        g->shape.speculation.drafts, g->policy.watermark, to_text(g->router.kind));
+        g->policy.chunk, g->policy.long_prefill, g->policy.mixed_steps, g->shape.ranks,
+        g->shape.plans_ahead, g->replicas, g->shape.speculation.drafts, g->policy.watermark,
+        to_text(g->router.kind));
   return text;
 }
 
@@ -87,7 +88,8 @@ TEST_CASE("law 11: requests over time are the sum of their times, exactly") {
       __int128 system = 0, gaps = 0;
       for (std::size_t i = 0; i < t.requests.size(); ++i) {
         const RequestRecord& r = t.requests[i];
-        if (r.state == RequestState::rejected) system += c.fleet.engines.policy.front.ps;
+        if (r.state == RequestState::rejected)
+          system += c.fleet.engines.policy.front_of(c.requests.requests[i].prompt).ps;
         if (r.state != RequestState::finished) continue;
         system += (r.last - r.arrival).ps;
         gaps += (r.last - r.first).ps;

@@ -64,6 +64,10 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
   Catalogues catalogues;
   CHECK(asked({{"chunk", 77}}, catalogues).stack.serving.policy.chunk != 77);
   CHECK(asked({{"chunk", 77}, {"stack", "sglang"}}, catalogues).stack.serving.policy.chunk == 77);
+  const auto front = [&](const char* frontend) {
+    return asked({{"frontend", frontend}}, catalogues).stack.serving.policy.front;
+  };
+  CHECK(front("dynamo") < front("engine"));
 }
 
 TEST_CASE("serve: what no point of a question uses is an error, what one uses is none") {

@@ -79,8 +79,10 @@ struct EnginePolicy {
   std::int64_t balance_steps = 0;
   std::int64_t queue_limit = 0;          // waiting requests of a rank; more are rejected; 0: none
   std::vector<std::int32_t> priorities;  // by class, the lowest first; empty: all alike
-  Ticks front;                           // tokeniser and HTTP: before the engine sees a request
+  // Before the engine sees a request: HTTP, and the tokeniser for each token of the prompt.
+  Ticks front, front_token;
   Ticks first_prompts;  // more of an engine's first step with prompts, where it has just started
+  Ticks front_of(std::int64_t prompt) const { return front + Ticks{front_token.ps * prompt}; }
 };
 
 // Error at `file` for the first number that cannot be: a budget below the sequences, chunks without

@@ -93,9 +93,15 @@ struct ServingHost {
   // More time of an engine's first step with prompts that come many at once: kernels are compiled,
   // tuned or loaded. Only runs that measure an engine just started see it.
   Sourced<Seconds> first_prompts = unstated(Seconds(0));
-  // From the client to the engine's queue and back: HTTP, tokeniser, first text.
-  Sourced<Seconds> request_front = unstated(Seconds(0));
+  // From the client to the engine's queue and back, and for each token of the prompt: the
+  // tokeniser. Engines have a server of their own, or stand behind Dynamo's.
+  Sourced<Seconds> request_front = unstated(Seconds(0)), dynamo_front = unstated(Seconds(0));
+  Sourced<Seconds> tokeniser = unstated(Seconds(0));
 };
+
+// Who takes the requests in: the engine's own server, in Python, or Dynamo's, in Rust.
+enum class Frontend : std::uint8_t { engine, dynamo };
+inline constexpr auto frontend_text = enum_names<Frontend>({"engine", "dynamo"});
 
 struct StackServing {
   bool engine = false;  // a serving engine: it has steps of decodes and of prompts
@@ -107,6 +113,9 @@ struct StackServing {
   ServingKernels kernels;
   ServingHost host;
 };
+
+// What a request passes before the engine sees it, into the policy of an engine.
+void set_front(EnginePolicy& policy, const ServingHost& host, Frontend frontend);
 
 // Whether an all-reduce of so many bytes over so many ranks does the norm after it too.
 bool fuses_norm(const StackServing& serving, std::int64_t ranks, double bytes);

@@ -27,6 +27,8 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("stall_share", s.host.stall_share);
   visit("stall", s.host.stall);
   visit("request_front", s.host.request_front);
+  visit("dynamo_front", s.host.dynamo_front);
+  visit("tokeniser", s.host.tokeniser);
   visit("outside", s.memory.outside);
   visit("workspace_rounding", s.memory.workspace_rounding);
 }

@@ -25,8 +25,7 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
                        const std::vector<std::int32_t>& follower, std::int32_t first_replica,
                        std::vector<RequestRecord>& records)
     : list_(groups.front().run.requests),
-      front_(groups.front().run.policy.front),
-      queue_limit_(groups.front().run.policy.queue_limit),
+      policy_(groups.front().run.policy),
       transfers_(transfers),
       own_(own),
       follower_(follower),
@@ -45,14 +44,14 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
   if (groups.size() > 1) links_.resize(groups.front().replicas);
 }
 
-// The next request that arrives by itself, at the engine's door. A closed loop's first ones do.
+// The next request whose client sends it by itself. A closed loop's first ones do.
 bool FleetClock::next_own(Ticks& time, std::uint32_t& request) {
   std::size_t all = own_ ? own_->size() : list_.requests.size();
   if (list_.concurrency > 0) all = std::min(all, static_cast<std::size_t>(list_.concurrency));
   for (; next_ < all; ++next_) {
     request = own_ ? (*own_)[next_] : static_cast<std::uint32_t>(next_);
     if (list_.requests[request].after >= 0) continue;
-    time = list_.requests[request].arrival + front_;
+    time = list_.requests[request].arrival;
     return true;
   }
   return false;
@@ -96,8 +95,7 @@ bool FleetClock::arrivals_at(Ticks now) {
   std::uint32_t request = 0;
   if (next_own(time, request) && time == now) {
     ++next_;
-    records_[request].arrival = now - front_;
-    arrive(now, request);
+    leave(now, request);
     return true;
   }
   Event event;
@@ -120,9 +118,19 @@ bool FleetClock::arrivals_at(Ticks now) {
   return true;
 }
 
+Ticks FleetClock::front_of(std::uint32_t request) const {
+  return policy_.front_of(list_.requests[request].prompt);
+}
+
+// The client sends it at this time, or at one to come.
+void FleetClock::leave(Ticks at, std::uint32_t request) {
+  records_[request].arrival = at;
+  events_.push(at + front_of(request), {arrival, request, 0});
+}
+
 void FleetClock::arrive(Ticks now, std::uint32_t request) {
   in_system.change(now, 1);
-  in_system.area += front_.ps;  // it left its client before
+  in_system.area += front_of(request).ps;  // it left its client before
   send(now, 0, {.request = request, .since = now});
 }
 
@@ -135,7 +143,7 @@ void FleetClock::send(Ticks now, std::size_t group, const Waiting& waiting) {
   record.replica = first_replica_ + static_cast<std::int32_t>(at);
   if (group == 0) {
     const bool fits = replica.fits(request) && replicas_.back().fits(request);
-    if (!fits || (queue_limit_ > 0 && replica.waiting() >= queue_limit_)) {
+    if (!fits || (policy_.queue_limit > 0 && replica.waiting() >= policy_.queue_limit)) {
       record.state = RequestState::rejected;
       to.router.ended(engine, waiting.request);
       answered(now, waiting.request);
@@ -174,16 +182,12 @@ void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request) {
 void FleetClock::answered(Ticks now, std::uint32_t request) {
   ++done_;
   in_system.change(now, -1);
-  const auto release = [&](std::uint32_t next, Ticks at) {
-    records_[next].arrival = at;
-    events_.push(at + front_, {arrival, next, 0});
-  };
   const std::size_t all = list_.requests.size();
-  if (list_.concurrency > 0 && next_ < all) release(static_cast<std::uint32_t>(next_++), now);
+  if (list_.concurrency > 0 && next_ < all) leave(now, static_cast<std::uint32_t>(next_++));
   if (follower_.empty() || follower_[request] < 0) return;
   if (records_[request].state == RequestState::rejected) return;  // its session ends
   const auto next = static_cast<std::uint32_t>(follower_[request]);
-  release(next, now + list_.requests[next].arrival);
+  leave(now + list_.requests[next].arrival, next);
 }
 
 }  // namespace orrery

@@ -47,6 +47,8 @@ class FleetClock {
 
   bool next_own(Ticks& time, std::uint32_t& request);
   bool arrivals_at(Ticks now);
+  Ticks front_of(std::uint32_t request) const;
+  void leave(Ticks at, std::uint32_t request);
   void arrive(Ticks now, std::uint32_t request);
   void send(Ticks now, std::size_t group, const Waiting& waiting);
   void settle(Ticks now, std::size_t replica);
@@ -54,8 +56,7 @@ class FleetClock {
   void answered(Ticks now, std::uint32_t request);
 
   const RequestList& list_;
-  Ticks front_;
-  std::int64_t queue_limit_;
+  const EnginePolicy& policy_;  // of the engines that requests come to
   const TransferPrices* transfers_;
   const std::vector<std::uint32_t>* own_;
   const std::vector<std::int32_t>& follower_;

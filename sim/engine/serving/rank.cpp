@@ -55,15 +55,21 @@ bool Rank::fits(const Request& r) const {
   return blocks_for(most_tokens(r) + 2) + own_blocks(r) + kept <= pool_.blocks();
 }
 
-bool Rank::enqueue(Ticks now, const Waiting& waiting) {
-  const Request& request = run_.requests.requests[waiting.request];
-  const std::size_t level = queue_.level(request.class_index);
-  const bool ahead = !queue_.empty() && level < queue_.first_level();
-  queue_.push_back(level, waiting);
+std::size_t Rank::level(const Waiting& waiting) const {
+  return queue_.level(run_.requests.requests[waiting.request].class_index);
+}
+
+void Rank::arrived(Ticks now, const Waiting& waiting) {
   queued_gauge_.change(now, 1);
   ledger_.records[waiting.request].state = RequestState::queued;
-  return plan_.open || (ahead && running_ < run_.policy.max_sequences);
 }
+
+bool Rank::matters(const Waiting& waiting) const {
+  const bool first = !queue_.empty() && level(waiting) < queue_.first_level();
+  return plan_.open || (first && running_ < run_.policy.max_sequences);
+}
+
+void Rank::enqueue(const Waiting& waiting) { queue_.push_back(level(waiting), waiting); }
 
 std::uint32_t Rank::new_slot(const Waiting& waiting) {
   std::uint32_t s = static_cast<std::uint32_t>(slots_.size());

@@ -49,7 +49,11 @@ struct EngineShape {
   HostStalls stalls;
   Speculation speculation;
   bool prefill_only = false;  // its requests go on elsewhere after their first token
-  std::int64_t longest = 0;   // tokens of a request, prompt and output; longer are rejected; 0: any
+  // The host plans a step while the one before it runs: as soon as it has launched that, which
+  // takes it `launching` where prompts are in it. What comes later joins the step after.
+  bool plans_ahead = false;
+  Ticks launching;
+  std::int64_t longest = 0;  // tokens of a request, prompt and output; longer are rejected; 0: any
 };
 
 // What all ranks of a run look at. `leaps` off: each step is one event.
@@ -122,8 +126,11 @@ class Rank {
   std::int64_t waiting() const { return queue_.size(); }
   std::int64_t running() const { return running_; }
   bool idle() const { return running_ == 0 && queue_.empty(); }
-  // Whether the steps that were planned must stop for it.
-  bool enqueue(Ticks now, const Waiting& waiting);
+  // A request came, and waits from now on; then it is put into the queue.
+  void arrived(Ticks now, const Waiting& waiting);
+  void enqueue(const Waiting& waiting);
+  // Whether the steps that were planned must stop for it, once it is in the queue.
+  bool matters(const Waiting& waiting) const;
 
   // For schedulers. `begin_plan` takes in what was loaded by now; `end_plan` counts the decodes.
   void begin_plan(Ticks now);
@@ -177,6 +184,7 @@ class Rank {
   Reservation reservation;
 
  private:
+  std::size_t level(const Waiting& waiting) const;
   std::uint32_t new_slot(const Waiting& waiting);
   void start(const Waiting& waiting, const PoolMatch& match, std::int64_t found,
              std::int64_t& planned);

@@ -46,6 +46,11 @@ bool Replica::busy() const {
   return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.busy(); });
 }
 
+std::int64_t Replica::waiting(const Lane& lane, std::size_t rank) {
+  const auto own = [rank](const auto& one) { return one.first == rank; };
+  return lane.ranks[rank].waiting() + std::count_if(lane.unseen.begin(), lane.unseen.end(), own);
+}
+
 std::pair<std::size_t, std::size_t> Replica::choose() const {
   const std::size_t ranks = lanes_.front().ranks.size();
   if (run_.policy.rank_choice == RankChoice::round_robin) return {turn_ / ranks, turn_ % ranks};
@@ -53,9 +58,9 @@ std::pair<std::size_t, std::size_t> Replica::choose() const {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
     for (std::size_t i = 0; i < ranks; ++i) {
-      const Rank& rank = lanes_[lane].ranks[i];
-      if (rank.waiting() + rank.running() >= least) continue;
-      least = rank.waiting() + rank.running();
+      const std::int64_t all = waiting(lanes_[lane], i) + lanes_[lane].ranks[i].running();
+      if (all >= least) continue;
+      least = all;
       best = {lane, i};
     }
   return best;
@@ -63,20 +68,51 @@ std::pair<std::size_t, std::size_t> Replica::choose() const {
 
 std::int64_t Replica::waiting() const {
   const auto [lane, rank] = choose();
-  return lanes_[lane].ranks[rank].waiting();
+  return waiting(lanes_[lane], rank);
 }
 
 bool Replica::enqueue(Ticks now, const Waiting& waiting) {
   const auto [number, rank] = choose();
   if (++turn_ == lanes_.size() * lanes_.front().ranks.size()) turn_ = 0;
   Lane& lane = lanes_[number];
-  const bool matters = lane.ranks[rank].enqueue(now, waiting);
-  if (!lane.busy() || !matters) return false;
+  Rank& to = lane.ranks[rank];
+  to.arrived(now, waiting);
+  const bool stops = lane.busy() && to.matters(waiting);
   const Ticks before = lane.next;
-  cut(lane, now);
-  if (lane.next == before) return false;
+  if (stops) cut(lane, now);
+  if (stops && now < lane.next && next_is_planned(lane, now))
+    lane.unseen.emplace_back(rank, waiting);
+  else
+    to.enqueue(waiting);
+  if (!stops || lane.next == before) return false;
   next_ = min(next_, lane.next);
   return true;
+}
+
+// While the last of its steps runs.
+bool Replica::next_is_planned(const Lane& lane, Ticks now) const {
+  if (!run_.shape.plans_ahead) return false;
+  const bool prompts = std::any_of(lane.ranks.begin(), lane.ranks.end(), [](const Rank& rank) {
+    return !rank.plan().shape.chunks.empty();
+  });
+  const Ticks began = lane.steps.after(lane.steps.steps - 1);
+  return now > began + (prompts ? run_.shape.launching : Ticks{});
+}
+
+// What came while the step before ran: the one that was planned then starts without it. Where
+// nothing was planned the host sees it now.
+void Replica::take_in(Lane& lane, Ticks now) {
+  if (lane.unseen.empty()) return;
+  bool matters = false;
+  for (const auto& [rank, waiting] : lane.unseen) {
+    matters = lane.ranks[rank].matters(waiting) || matters;
+    lane.ranks[rank].enqueue(waiting);
+  }
+  lane.unseen.clear();
+  if (!lane.busy())
+    start(lane, now);
+  else if (matters)
+    cut(lane, now + Ticks{1});
 }
 
 // The steps end with the one during which, or at whose end, the time comes.
@@ -175,7 +211,7 @@ void Replica::start(Lane& lane, Ticks now) {
   if (now < entrance_) {
     const bool idle = std::all_of(lane.ranks.begin(), lane.ranks.end(),
                                   [](const Rank& rank) { return rank.idle(); });
-    if (!idle) lane.next = entrance_;
+    if (!idle || !lane.unseen.empty()) lane.next = entrance_;
     return;
   }
   hold_prompts(lane);
@@ -190,7 +226,7 @@ void Replica::start(Lane& lane, Ticks now) {
   for (const Rank& rank : lane.ranks) ready = min(ready, rank.next_ready());
   if (!lane.busy()) {
     lane.next = ready;
-    return;
+    return take_in(lane, now);
   }
   // A rank without work takes part in the steps of the others; what it waits for ends them.
   price(lane);
@@ -202,6 +238,7 @@ void Replica::start(Lane& lane, Ticks now) {
   }
   lane.next = lane.steps.end();
   if (ready < lane.next) cut(lane, ready);
+  take_in(lane, now);
   if (!ledger_.log) return;
   lane.running = running_of(lane.ranks);
   lane.queued = waiting_of(lane.ranks);

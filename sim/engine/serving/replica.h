@@ -45,15 +45,19 @@ class Replica {
     std::int64_t held = 0;  // steps since prompts were let in, or last waited as long as they may
     bool counts = false;    // a step of decodes counts on
     StepRun steps;          // none: it waits
+    std::vector<std::pair<std::size_t, Waiting>> unseen;  // came to a rank during the last step
     std::int64_t running = 0, queued = 0;  // since they were planned; kept for a log alone
     Ticks next;
     bool busy() const { return steps.steps > 0; }
   };
+  static std::int64_t waiting(const Lane& lane, std::size_t rank);
   std::pair<std::size_t, std::size_t> choose() const;  // a lane and its rank
   void settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended);
   void start(Lane& lane, Ticks now);
   void hold_prompts(Lane& lane);
   bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
+  bool next_is_planned(const Lane& lane, Ticks now) const;
+  void take_in(Lane& lane, Ticks now);
   static void cut(Lane& lane, Ticks now);
   static void share_rows(Lane& lane);
   void price(Lane& lane);

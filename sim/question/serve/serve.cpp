@@ -46,7 +46,8 @@ void read_limits(const JsonValue& s, StackServing& serving, std::int64_t drafts)
     if (serving.memory.share <= 0 || serving.memory.share > 1) v->fail("above 0, at most 1");
   }
   read_policy(s, policy);
-  policy.front = to_ticks(serving.host.request_front.get());
+  const auto frontend = s.find("frontend");
+  set_front(policy, serving.host, frontend ? frontend_text.from(*frontend) : Frontend::engine);
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   if (policy.max_sequences < 1)
     throw Error({.file = "--spec",

@@ -48,6 +48,8 @@ std::vector<Setting> of_engines() {
       {"max_context", integer, limits,
        "tokens of a prompt and its answer at most; longer ones are rejected; default: the model's"},
       {"queue_limit", integer, limits, "requests that may wait on a rank; more are rejected"},
+      {"frontend", text, limits, "who takes requests in: the engine's own server, or Dynamo's",
+       SettingOf::both, "engine dynamo"},
       {"tiers", text, limits,
        "caches below the GPU's memory, a GPU's share of each: host:256GiB:50GB/s,nvme:2TB:6GB/s"},
       {"preemption", text, limits, "what makes room is computed again or goes to the first tier",

@@ -35,7 +35,7 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
     policy.token_budget =
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
-  policy.front = to_ticks(stack.serving.host.request_front.get());
+  set_front(policy, stack.serving.host, limits.frontend.value_or(Frontend::engine));
   if (!load.warmed)  // the engine has just started
     policy.first_prompts = to_ticks(stack.serving.host.first_prompts.get());
   if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
@@ -109,7 +109,7 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   out.engines = group(row.disaggregated ? row.prefill : row.engine);
   if (row.disaggregated) {
     out.decode = group(row.engine);
-    out.decode->policy->front = Ticks{0};  // a request comes in once
+    out.decode->policy->front = out.decode->policy->front_token = Ticks{0};  // it comes in once
   }
   if (const auto& share = row.engine.limits.memory_share) out.stack.serving.memory.share = *share;
   set_experts(out.stack, row);

@@ -301,6 +301,11 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       workers.limits.grouped_gemm = *recipe.set.grouped_gemm;
       open.taken.push_back(fmt::format("experts by {}", library_text[*recipe.set.grouped_gemm]));
     }
+    if (recipe.set.frontend && !workers.limits.frontend) {
+      workers.limits.frontend = *recipe.set.frontend;
+      open.taken.push_back(
+          fmt::format("requests by {}'s server", frontend_text[*recipe.set.frontend]));
+    }
     open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
     open.number("chunks of", recipe.set.chunk, workers.limits.chunk);
     open.number("sequences at once", recipe.set.max_sequences, workers.limits.max_sequences);

@@ -96,7 +96,7 @@ ServingNumber read_number(const JsonValue& at) {
 }
 
 ServingSettings read_settings(const JsonValue& at) {
-  at.expect_only({"cache", "grouped_gemm", "token_budget", "chunk", "max_sequences",
+  at.expect_only({"cache", "grouped_gemm", "frontend", "token_budget", "chunk", "max_sequences",
                   "receive_interval", "stream_interval", "drafts", "waves", "balance_steps",
                   "mixed_graph_rows"});
   ServingSettings set;
@@ -105,6 +105,7 @@ ServingSettings read_settings(const JsonValue& at) {
     if (!set.cache) cache->fail("a number format");
   }
   if (const auto library = at.find("grouped_gemm")) set.grouped_gemm = library_text.from(*library);
+  if (const auto frontend = at.find("frontend")) set.frontend = frontend_text.from(*frontend);
   const auto read = [&at](std::string_view key, std::optional<ServingNumber>& into) {
     if (const auto value = at.find(key)) into = read_number(*value);
   };

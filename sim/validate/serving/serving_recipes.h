@@ -48,6 +48,7 @@ struct ServingNumber {
 struct ServingSettings {
   std::optional<Format> cache;
   std::optional<Library> grouped_gemm;
+  std::optional<Frontend> frontend;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
       stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
 };

@@ -34,6 +34,7 @@ struct ServingLimits {
   std::optional<std::int64_t> mixed_graph_rows;  // steps with prompts of so many run in graphs
   std::optional<double> memory_share;            // for weights and cache, as the engine means it
   std::vector<GraphSizes> graphs;                // captured; empty: the engine's own
+  std::optional<Frontend> frontend;
   std::optional<Library> grouped_gemm;           // of experts, where it is not the engine's own
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.

@@ -16,12 +16,11 @@ constexpr std::int64_t least_delta_heads = 20;
 // products alone (aiconfigurator's table of whole layers, H200).
 constexpr std::int64_t sparse_heads = 64;
 
-// What an indexer takes beside its products and streams: some twenty kernels that move next to
-// nothing, and a choice among more keys than are chosen. aiconfigurator's tables of whole layers
-// with and without an indexer (H200, vLLM 0.24, one sequence) differ by 90 us at 512 tokens, 27 of
-// which are listed here, and by 30 us more from 2,048 on, however long the history. Operations of
-// the fp32 units that take as long, as such kernels go with the clock.
-constexpr double indexer_operations = 4.2e9, choice_operations = 2e9;
+// What an indexer takes beside its products, streams and choice: some twenty kernels that move next
+// to nothing. aiconfigurator's tables of whole layers with and without an indexer (H200, vLLM 0.24,
+// one sequence) differ by 90 us at 512 tokens, 27 of which are listed here. Operations of the fp32
+// units that take as long, as such kernels go with the clock.
+constexpr double indexer_operations = 4.2e9;
 
 // An indexer's key in 8 bits has an fp32 scale (SGLang: 128 + 4 bytes).
 double index_bytes(const Mixer& m) { return static_cast<double>(m.index_dim + 4); }
@@ -101,6 +100,11 @@ void ServingOperations::project_groups(Segment& s, const Mixer& m, std::int64_t 
       .product(s, Label::gemm, rows, model_.hidden, groups * m.out_lora, true);
 }
 
+void ServingOperations::choose(Segment& s) const {
+  const double operations = stack_.serving.kernels.index_choice.get();
+  if (operations > 0) vector_work(s, Label::attention, operations);
+}
+
 // Scores of the history, the choice among them, attention over what was chosen.
 void ServingOperations::sparse_decode(Segment& s, const Mixer& m, std::int64_t sequences,
                                       std::int64_t rows, std::int64_t history) const {
@@ -110,7 +114,7 @@ void ServingOperations::sparse_decode(Segment& s, const Mixer& m, std::int64_t s
     stream(s, Label::attention, WorkKind::elementwise, all * index_bytes(m), scores);
     const auto chosen = static_cast<double>(sequences * rows * attended(m, history));
     stream(s, Label::attention, WorkKind::softmax, scores, 4 * chosen);
-    if (entries(m, history) > m.index_topk) vector_work(s, Label::attention, choice_operations);
+    if (entries(m, history) > m.index_topk) choose(s);
   }
   decode_attention(s, m,
                    {.batch = sequences * rows,
@@ -137,8 +141,7 @@ void ServingOperations::sparse_prefill(Segment& s, const Mixer& m, std::int64_t 
     const double pairs = static_cast<double>(tokens) *
                          static_cast<double>(entries(m, start) + entries(m, start + tokens)) / 2;
     stream(s, Label::attention, WorkKind::softmax, 8 * pairs, 4 * pairs);
-    if (entries(m, start + tokens) > m.index_topk)
-      vector_work(s, Label::attention, choice_operations);
+    if (entries(m, start + tokens) > m.index_topk) choose(s);
   }
   prefill_attention(s, {.heads = padded_heads(split(m.heads)),
                         .kv_heads = 1,

@@ -56,6 +56,7 @@ class ServingOperations {
   void prefill_attention(Segment& s, Work work) const;
   void all_reduce(Segment& s, std::int64_t rows) const;
   void small_kernels(Segment& s, std::int64_t number) const;
+  void choose(Segment& s) const;  // among an indexer's scores
   void mixer_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void latent_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void scan_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;

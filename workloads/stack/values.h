@@ -19,6 +19,7 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("host_chunk", s.host.chunk);
   visit("host_ranks", s.host.ranks);
   visit("host_answer", s.host.answer);
+  visit("index_choice", s.kernels.index_choice);
   visit("expert_popularity", s.kernels.expert_popularity);
   visit("eager_step", s.host.eager_step);
   visit("eager_launch", s.host.eager_launch);

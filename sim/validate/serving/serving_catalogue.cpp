@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <regex>
 #include <utility>
 
@@ -345,6 +346,17 @@ void ServingCatalogue::complete(ServingCase& c) {
   set_deployment(c);
   set_limits(c, row.engine, row.disaggregated ? "decode" : "");
   if (row.disaggregated) set_limits(c, row.prefill, "prefill");
+  lengthen_prompts(c);
+}
+
+// A12, after the limits: those follow from what the client thought it sent.
+void ServingCatalogue::lengthen_prompts(ServingCase& c) const {
+  const ServingFacts f = facts(c, c.row.disaggregated ? "decode" : "");
+  for (const LongerPrompts& longer : recipes_.longer_prompts) {
+    if (!longer.when.holds(f)) continue;
+    c.row.load.prompt_tokens = std::round(c.row.load.prompt_tokens * longer.times);
+    c.row.assumed.push_back(longer.sentence);
+  }
 }
 
 }  // namespace orrery

@@ -38,6 +38,7 @@ class ServingCatalogue {
   void set_stack(ServingCase& c);
   void set_bench(ServingCase& c) const;
   void set_deployment(ServingCase& c) const;
+  void lengthen_prompts(ServingCase& c) const;
   std::string release_at(const std::string& stack, const std::string& date);
   void set_limits(ServingCase& c, ServingWorkers& workers, const std::string& role);
   std::string catalogued_model(const std::string& told) const;

@@ -328,7 +328,7 @@ const ServingCampaign& ServingRecipes::campaign(const std::string& source) const
 ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
   const JsonValue file = JsonValue::load(path);
   file.expect_only({"sources", "engines", "campaigns", "tables", "names", "precisions", "recipes",
-                    "defaults", "deployments", "layouts", "known"});
+                    "defaults", "deployments", "layouts", "longer_prompts", "known"});
   ServingRecipes recipes;
   read_names(recipes, file);
   if (recipes.campaigns.empty() || !recipes.campaigns.back().source.empty())
@@ -342,6 +342,13 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
   if (const auto layouts = file.find("layouts"))
     for (const JsonValue& entry : layouts->items())
       recipes.layouts.push_back(read_layout(entry, file.at("sources")));
+  for (const JsonValue& entry : file.at("longer_prompts").items()) {
+    entry.expect_only({"when", "times", "sentence", "citation"});
+    const double times = entry.at("times").number();
+    if (!(times > 1)) entry.at("times").fail("a number above 1");
+    recipes.longer_prompts.push_back(
+        {.times = times, .sentence = entry.at("sentence").text(), .when = read_when(entry)});
+  }
   for (const JsonValue& entry : file.at("known").items()) {
     entry.expect_only({"rule", "when", "quantity", "sentence", "citation"});
     recipes.known.push_back({.rule = entry.at("rule").text(),

@@ -126,6 +126,12 @@ struct KnownOfServing {
   ServingWhen when;
   bool ttft_only = false;
 };
+// Rows whose prompts had so many times the tokens that the table tells.
+struct LongerPrompts {
+  double times = 1;
+  std::string sentence;
+  ServingWhen when;
+};
 
 // validation/serving_recipes.json; validation/measurements/serving/README.md documents it.
 struct ServingRecipes {
@@ -138,6 +144,7 @@ struct ServingRecipes {
   std::vector<ServingLayout> layouts;
   ServingDeployments deployments;
   std::vector<KnownOfServing> known;
+  std::vector<LongerPrompts> longer_prompts;
 
   const ServingEngine* engine(const std::string& told) const;   // nullptr: unknown
   const ServingModelName* name(const std::string& told) const;  // the same

@@ -273,7 +273,8 @@ TEST_CASE("a file of recipes names what it gets wrong") {
     const std::string text =
         R"({"sources": {"s": {"repository": "r", "path": "p"}}, "engines": [], "tables": {},)"
         R"("campaigns": [{"source": "", "campaign": "c", "shortest": 1, "waves": 10}],)"
-        R"("names": [], "precisions": [], "defaults": [], "longer_prompts": [], "known": [], "recipes": [)" +
+        R"("names": [], "precisions": [], "defaults": [], "longer_prompts": [], "known": [],)"
+        R"("recipes": [)" +
         recipes + "]}";
     try {
       load_serving_recipes(folder.add("recipes.json", text));

@@ -26,6 +26,12 @@ std::int64_t waiting_of(const std::vector<Rank>& ranks) {
   return sum;
 }
 
+// Whether what was planned computes some.
+bool with_prompts(const std::vector<Rank>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const Rank& rank) { return !rank.plan().shape.chunks.empty(); });
+}
+
 }  // namespace
 
 Replica::Replica(const ServingRun& run, ServingLedger& ledger, std::int32_t number)
@@ -92,11 +98,8 @@ bool Replica::enqueue(Ticks now, const Waiting& waiting) {
 // While the last of its steps runs.
 bool Replica::next_is_planned(const Lane& lane, Ticks now) const {
   if (!run_.shape.plans_ahead) return false;
-  const bool prompts = std::any_of(lane.ranks.begin(), lane.ranks.end(), [](const Rank& rank) {
-    return !rank.plan().shape.chunks.empty();
-  });
   const Ticks began = lane.steps.after(lane.steps.steps - 1);
-  return now > began + (prompts ? run_.shape.launching : Ticks{});
+  return now > began + (with_prompts(lane.ranks) ? run_.shape.launching : Ticks{});
 }
 
 // What came while the step before ran: the one that was planned then starts without it. Where
@@ -267,10 +270,7 @@ bool Replica::counts_on(const Lane& lane) const {
 }
 
 Ticks Replica::stall(const Lane& lane, Ticks now) const {
-  const bool prompts = std::any_of(lane.ranks.begin(), lane.ranks.end(), [](const Rank& rank) {
-    return !rank.plan().shape.chunks.empty();
-  });
-  if (!prompts) return {};
+  if (!with_prompts(lane.ranks)) return {};
   const HostStalls& stalls = run_.shape.stalls;
   RandomStream stream(run_.seed, static_cast<std::uint64_t>(now.ps));
   if (stream.uniform() >= stalls.share) return {};

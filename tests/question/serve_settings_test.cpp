@@ -68,6 +68,8 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
     return asked({{"frontend", frontend}}, catalogues).stack.serving.policy.front;
   };
   CHECK(front("dynamo") < front("engine"));
+  CHECK(unused({{"frontend", "dynamo"}}).empty());
+  CHECK(unused({{"stack", "pytorch-serve"}, {"frontend", "dynamo"}}) == Keys{"frontend"});
 }
 
 TEST_CASE("serve: what no point of a question uses is an error, what one uses is none") {

@@ -94,6 +94,9 @@ std::vector<UnusedSetting> unused_settings(const JsonValue& s, const ServiceCase
       "engines with attention DP, such as DP8EP8: others have no ranks that wait for each other");
   add("rank_choice", has([](const EngineLayout& l) { return l.attention_dp * l.pp > 1; }),
       "engines with attention DP, such as DP8EP8: others have no ranks to choose from");
+  const ServingHost& host = asked.stack.serving.host;
+  add("frontend", host.request_front.get() > Seconds(0) || host.dynamo_front.get() > Seconds(0),
+      "an engine behind a server: this one takes requests in its own process");
   return unused;
 }
 

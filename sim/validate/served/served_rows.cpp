@@ -107,10 +107,7 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
                        .policy = policy_of(w.limits, row.load, out.stack, drafts)};
   };
   out.engines = group(row.disaggregated ? row.prefill : row.engine);
-  if (row.disaggregated) {
-    out.decode = group(row.engine);
-    out.decode->policy->front = out.decode->policy->front_token = Ticks{0};  // it comes in once
-  }
+  if (row.disaggregated) out.decode = group(row.engine);
   if (const auto& share = row.engine.limits.memory_share) out.stack.serving.memory.share = *share;
   set_experts(out.stack, row);
   if (!row.engine.limits.graphs.empty()) out.stack.serving.graphs = row.engine.limits.graphs;

@@ -185,7 +185,7 @@ LoneRequest lone_request(const ServicePrediction& p, const ServiceCase& asked,
   const std::int64_t most = policy.chunked_prefill && policy.chunk > 0
                                 ? std::min(policy.chunk, policy.token_budget)
                                 : policy.token_budget;
-  Ticks first = policy.front;
+  Ticks first = policy.front_of(prompt);
   std::int64_t start = std::min(p.summary.cached_tokens / served, prompt - 1);
   while (start < prompt) {
     StepShape shape;

@@ -314,8 +314,10 @@ TEST_CASE("engines are warm where a campaign sends requests first that do not co
 }
 
 TEST_CASE("clients find the deployment that names them, or the smallest that holds them") {
-  const ServingDeployments known =
-      load_serving_recipes(data_root() / "validation/serving_recipes.json").deployments;
+  const ServingRecipes recipes =
+      load_serving_recipes(data_root() / "validation/serving_recipes.json");
+  const ServingDeployments& known = recipes.deployments.front();
+  REQUIRE(known.family == "deepseek-v3");
   ServingDeployment asked{.gpu = "gb200",
                           .precision = "fp4",
                           .isl = 1024,
@@ -340,6 +342,31 @@ TEST_CASE("clients find the deployment that names them, or the smallest that hol
                                 .decode = 4,
                                 .gpus = 8};
   CHECK(known.find(named, 8)->batch == 1);
+}
+
+TEST_CASE("labels that the file of a deployment contradicts are corrected") {
+  std::map<std::string, int> seen;
+  for (const ServingRow& row : shipped_rows()) {
+    if (!row.disaggregated || row.campaign != "inferencex" || !row.rule.empty()) continue;
+    INFO(row.id << " of " << row.date);
+    const EngineLayout& prompts = row.prefill.layout;
+    const std::string key = row.family + " " + row.software.framework + " " + row.gpu;
+    const bool longer = row.load.prompt_tokens > 1024;
+    if (key == "deepseek-v3 trtllm h200") {
+      CHECK(prompts.attention_dp == (longer ? 1 : 8));
+      CHECK(prompts.tp == (longer ? 8 : 1));
+      CHECK(prompts.ep == 8);
+    } else if (key == "kimi-k2.5 vllm gb200") {
+      CHECK(prompts.attention_dp == 4);
+      CHECK(row.engine.layout.attention_dp == (*row.load.concurrency >= 256 ? 16 : 1));
+    } else if (key == "deepseek-v3 trtllm b200" && row.precision == "fp8" && longer) {
+      CHECK(prompts.ep == 1);
+    } else {
+      continue;
+    }
+    ++seen[key];
+  }
+  CHECK(seen.size() == 3);
 }
 
 TEST_CASE("rows of the fixed list stay scored, in their groups") {

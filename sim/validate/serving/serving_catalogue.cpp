@@ -145,10 +145,34 @@ void ServingCatalogue::restore_layout(ServingCase& c) {
                                       layout->citation));
 }
 
+// A13: the table says of engines that compute prompts, or that decode, what the file that launched
+// them contradicts.
+void ServingCatalogue::correct_label(ServingCase& c, ToldWorkers& w, const std::string& role) {
+  const ServingFacts f = facts(c, role);
+  const auto layout = std::find_if(
+      recipes_.layouts.begin(), recipes_.layouts.end(),
+      [&](const ServingLayout& l) { return l.when.role == role && l.when.holds(f); });
+  if (layout == recipes_.layouts.end()) return;
+  const ToldWorkers told = w;
+  const std::int64_t gpus = told.tp * told.attention_dp;
+  w.tp = layout->attention_dp ? 1 : gpus;
+  w.attention_dp = layout->attention_dp ? gpus : 1;
+  w.moe_ep = layout->expert_tp ? 1 : gpus;
+  w.moe_tp = gpus / w.moe_ep;
+  if (w.tp == told.tp && w.moe_ep == told.moe_ep) return;
+  c.row.assumed.push_back(fmt::format("engines of {}: TP {}, attention DP {}, EP {} by {}, {}",
+                                      role, w.tp, w.attention_dp, w.moe_ep, layout->citation,
+                                      "where the table says otherwise"));
+}
+
 void ServingCatalogue::resolve(ServingCase& c) {
   find_model(c);
   find_machine(c);
   restore_layout(c);
+  if (c.row.disaggregated) {
+    correct_label(c, c.prefill, "prefill");
+    correct_label(c, c.engine, "decode");
+  }
   c.row.group =
       fmt::format("{} x {}@{}/{}", c.row.family, c.engine_name, c.row.gpu, c.row.campaign);
 }
@@ -262,9 +286,13 @@ void ServingCatalogue::set_bench(ServingCase& c) const {
 
 // How many sequences a rank that decodes takes: clients beyond them wait for their first token.
 void ServingCatalogue::set_deployment(ServingCase& c) const {
-  const ServingDeployments& known = recipes_.deployments;
   ServingRow& row = c.row;
-  if (!row.disaggregated || c.engine_name != known.engine || !row.load.concurrency) return;
+  if (!row.disaggregated || !row.load.concurrency) return;
+  const auto known = std::find_if(recipes_.deployments.begin(), recipes_.deployments.end(),
+                                  [&](const ServingDeployments& of) {
+                                    return of.engine == c.engine_name && of.family == row.family;
+                                  });
+  if (known == recipes_.deployments.end()) return;
   const ServingDeployment asked{.gpu = row.gpu,
                                 .precision = row.precision,
                                 .isl = std::llround(row.load.prompt_tokens),
@@ -274,11 +302,11 @@ void ServingCatalogue::set_deployment(ServingCase& c) const {
                                 .decode = row.engine.count,
                                 .attention_dp = row.engine.layout.attention_dp > 1,
                                 .gpus = row.engine.layout.gpus()};
-  const ServingDeployment* found = known.find(asked, std::llround(*row.load.concurrency));
+  const ServingDeployment* found = known->find(asked, std::llround(*row.load.concurrency));
   if (!found) return;
   row.engine.limits.max_sequences = found->batch;
   row.assumed.push_back(fmt::format("sequences at once {} of a rank that decodes by {}",
-                                    found->batch, known.citation));
+                                    found->batch, known->citation));
 }
 
 void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,

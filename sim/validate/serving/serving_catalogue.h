@@ -33,6 +33,7 @@ class ServingCatalogue {
   void find_machine(ServingCase& c);
   void find_model(ServingCase& c);
   void restore_layout(ServingCase& c);
+  void correct_label(ServingCase& c, ToldWorkers& workers, const std::string& role);
   std::string missing(const ServingCase& c) const;
   bool set_precision(ServingCase& c);
   void set_stack(ServingCase& c);

@@ -142,10 +142,11 @@ std::vector<ServingRecipe> read_recipes(const JsonValue& list, const JsonValue& 
 }
 
 ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
-  entry.expect_only({"when", "attention_dp", "citation"});
+  entry.expect_only({"when", "attention_dp", "expert_tp", "citation"});
   entry.at("citation");
   return {.when = read_when(entry),
           .attention_dp = flag_at(entry, "attention_dp"),
+          .expert_tp = flag_at(entry, "expert_tp"),
           .citation = read_citation(entry, sources)};
 }
 
@@ -175,9 +176,11 @@ ServingDeployment deployment_from(const JsonValue& name) {
 }
 
 ServingDeployments read_deployments(const JsonValue& at, const JsonValue& sources) {
-  at.expect_only({"engine", "citation", "names"});
-  ServingDeployments deployments{
-      .engine = at.at("engine").text(), .citation = read_citation(at, sources), .all = {}};
+  at.expect_only({"engine", "family", "citation", "names"});
+  ServingDeployments deployments{.engine = at.at("engine").text(),
+                                 .family = at.at("family").text(),
+                                 .citation = read_citation(at, sources),
+                                 .all = {}};
   for (const JsonValue& name : at.at("names").items())
     deployments.all.push_back(deployment_from(name));
   return deployments;
@@ -338,7 +341,8 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
   recipes.recipes = read_recipes(file.at("recipes"), file.at("sources"));
   recipes.defaults = read_recipes(file.at("defaults"), file.at("sources"));
   if (const auto deployments = file.find("deployments"))
-    recipes.deployments = read_deployments(*deployments, file.at("sources"));
+    for (const JsonValue& of : deployments->items())
+      recipes.deployments.push_back(read_deployments(of, file.at("sources")));
   if (const auto layouts = file.find("layouts"))
     for (const JsonValue& entry : layouts->items())
       recipes.layouts.push_back(read_layout(entry, file.at("sources")));

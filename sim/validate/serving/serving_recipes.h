@@ -95,10 +95,11 @@ struct ServingRecipe {
   std::string citation;  // "repository path"
 };
 // Deployments of a time when their table told tensor parallelism alone, and whose ranks had experts
-// of their own; with `attention_dp` requests of their own as well.
+// of their own; with `attention_dp` requests of their own as well. With a role, engines of that
+// role whose label the file that launched them contradicts; `expert_tp`: experts are cut.
 struct ServingLayout {
   ServingWhen when;
-  bool attention_dp = false;
+  bool attention_dp = false, expert_tp = false;
   std::string citation;
 };
 // A deployment with prompts and decodes apart, as the name of its file tells it.
@@ -113,7 +114,7 @@ struct ServingDeployment {
   std::int64_t slots() const { return decode * batch * (attention_dp ? gpus : 1); }
 };
 struct ServingDeployments {
-  std::string engine, citation;
+  std::string engine, family, citation;
   std::vector<ServingDeployment> all;
   // The one that ran so many clients: that which names them, else the smallest whose slots they
   // exceed by half at most, as the named ones do. nullptr: none is like `asked`, whose batch does
@@ -142,7 +143,7 @@ struct ServingRecipes {
   std::vector<ServingPrecision> precisions;
   std::vector<ServingRecipe> recipes, defaults;
   std::vector<ServingLayout> layouts;
-  ServingDeployments deployments;
+  std::vector<ServingDeployments> deployments;  // one an engine and family
   std::vector<KnownOfServing> known;
   std::vector<LongerPrompts> longer_prompts;
 

@@ -149,9 +149,9 @@ void ServingCatalogue::restore_layout(ServingCase& c) {
 // them contradicts.
 void ServingCatalogue::correct_label(ServingCase& c, ToldWorkers& w, const std::string& role) {
   const ServingFacts f = facts(c, role);
-  const auto layout = std::find_if(
-      recipes_.layouts.begin(), recipes_.layouts.end(),
-      [&](const ServingLayout& l) { return l.when.role == role && l.when.holds(f); });
+  const auto layout =
+      std::find_if(recipes_.layouts.begin(), recipes_.layouts.end(),
+                   [&](const ServingLayout& l) { return l.when.role == role && l.when.holds(f); });
   if (layout == recipes_.layouts.end()) return;
   const ToldWorkers told = w;
   const std::int64_t gpus = told.tp * told.attention_dp;

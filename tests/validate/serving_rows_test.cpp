@@ -325,12 +325,14 @@ TEST_CASE("clients find the deployment that names them, or the smallest that hol
                           .prefill = 1,
                           .decode = 4,
                           .gpus = 8};
-  // Four engines for one sequence each, or for 32.
+  // Four engines for one sequence each, for 32, or (in 2025) for 128.
   CHECK(known.find(asked, 4)->batch == 1);
   CHECK(known.find(asked, 6)->batch == 1);
   CHECK(known.find(asked, 12)->batch == 32);
   CHECK(known.find(asked, 192)->batch == 32);
-  CHECK(known.find(asked, 193) == nullptr);
+  CHECK(known.find(asked, 193)->batch == 128);
+  CHECK(known.find(asked, 768)->batch == 128);
+  CHECK(known.find(asked, 769) == nullptr);
   asked.attention_dp = true;
   CHECK(known.find(asked, 12) == nullptr);
   const ServingDeployment named{.gpu = "gb300",

@@ -274,7 +274,9 @@ TEST_CASE("recipes and defaults set an engine's limits") {
   CHECK(row_of("inferencex_dsv3:107").engine.limits.mixed_graph_rows == 8192);
   CHECK(row_of("inferencex_b200:2").engine.limits.token_budget == 16384);  // twice the prompt
   CHECK(row_of("inferencex_h100:500").rule == "R5");
-  CHECK(row_of("inferencex_dsv3:1").prefill.limits.token_budget == 16384);
+  // One prompt of 8,192 tokens at once on a rank.
+  CHECK(row_of("inferencex_dsv3:1").prefill.limits.token_budget == 8320);
+  CHECK(row_of("inferencex_dsv3:1").prefill.limits.max_sequences == 1);
   // Four attention-DP ranks share chunks of 131,072.
   CHECK(row_of("inferencex_dsv3:325").prefill.limits.chunk == 32768);
   // Dynamo's release is none of the engine's: that of the date is taken.

@@ -14,6 +14,9 @@
 namespace orrery {
 namespace {
 
+// Orders whose periods differ by less are the same: the first of them is told.
+constexpr double rounding = 1e-13;
+
 constexpr auto limit_text = enum_names<PoolLimit>({"rollout", "training", "both"});
 
 [[noreturn]] void refuse(std::string found, std::string expected) {
@@ -95,7 +98,7 @@ PoolOrder best_order(const std::vector<PoolTurn>& turns) {
   PoolOrder best{.jobs = order, .period = share_pools(turns).period};
   if (turns.size() < 3 || turns.size() > most_ordered) return best;
   while (std::next_permutation(order.begin() + 1, order.end()))
-    if (const Seconds period = period_of(turns, order); period < best.period)
+    if (const Seconds period = period_of(turns, order); period < best.period * (1 - rounding))
       best = {.jobs = order, .period = period};
   return best;
 }

@@ -160,9 +160,9 @@ void ServingCatalogue::correct_label(ServingCase& c, ToldWorkers& w, const std::
   w.moe_ep = layout->expert_tp ? 1 : gpus;
   w.moe_tp = gpus / w.moe_ep;
   if (w.tp == told.tp && w.moe_ep == told.moe_ep) return;
-  c.row.assumed.push_back(fmt::format("engines of {}: TP {}, attention DP {}, EP {} by {}, {}",
-                                      role, w.tp, w.attention_dp, w.moe_ep, layout->citation,
-                                      "where the table says otherwise"));
+  c.row.assumed.push_back(fmt::format(
+      "engines of {}: TP {}, attention DP {}, EP {} by {}, where the table says otherwise", role,
+      w.tp, w.attention_dp, w.moe_ep, layout->citation));
 }
 
 void ServingCatalogue::resolve(ServingCase& c) {

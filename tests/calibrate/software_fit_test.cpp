@@ -130,10 +130,10 @@ void add_update(MeasuredLog& log, double parameters, const Stack& stack, const M
   s.kernel.work = {
       .kind = WorkKind::optimizer, .bytes_read = 8 * parameters, .bytes_written = 6 * parameters};
   Kernel update = s.kernel;
-  update.library = stack.kernels.stream_library();
+  update.library = stack.kernels.update_library();
   update.work.input = update.work.output = Format::fp32;
   update.work.bytes_read = update.work.bytes_written =
-      7 * parameters * stack.kernels.optimizer_passes.get();
+      7 * parameters * stack.kernels.update.passes_16_bit.get();
   s.time = kernel_time(update, machine.resolved, machine.calibration).time;
   log.samples.push_back(s);
 }

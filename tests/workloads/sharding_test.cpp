@@ -62,6 +62,7 @@ struct Traffic {
   double gathers = 0, reductions = 0;  // beside compute
   double visible = 0;                  // bytes of collectives that nothing hides
   double copies = 0;                   // bytes read and written
+  double side_copies = 0;              // the same on the stream of the collectives
 };
 
 Traffic traffic(const Segment& s) {
@@ -70,7 +71,8 @@ Traffic traffic(const Segment& s) {
     if (o.label != Label::data_comm) continue;
     const CollectiveOperation* c = o.collective();
     if (const Kernel* k = o.kernel())
-      t.copies += o.count * (k->work.bytes_read + k->work.bytes_written);
+      (o.side_kernel ? t.side_copies : t.copies) +=
+          o.count * (k->work.bytes_read + k->work.bytes_written);
     else if (!c->beside_compute)
       t.visible += o.count * c->bytes.si();
     else if (c->kind == CollectiveKind::all_gather)
@@ -92,25 +94,45 @@ TEST_CASE("each framework copies what its shards need", "[sharding]") {
   struct Case {
     ShardStorage storage;
     Format reduced;
-    double gather_copies, reduce_copies;  // bytes a parameter
+    double shard_copies, gather_copies, reduce_copies;  // bytes a parameter
   };
-  // FSDP1 joins (2 + 2), casts (2 + 4) and divides (twice the reduced width); FSDP2 copies out of
-  // the gather (2 + 2) and casts into the reduction (2 + 4).
-  for (const Case& c : {Case{ShardStorage::in_place, Format::fp32, 0, 0},
-                        Case{ShardStorage::flat, Format::bf16, 0, 4 + 4},
-                        Case{ShardStorage::flat, Format::fp32, 0, 4 + 6 + 8},
-                        Case{ShardStorage::parts, Format::bf16, 4, 4},
-                        Case{ShardStorage::parts, Format::fp32, 4, 6},
-                        Case{ShardStorage::bucketed, Format::fp16, 4, 4 + 4}}) {
+  // FSDP1 casts its own shard (4 + 2), joins gradients (2 + 2), casts (2 + 4) and divides them
+  // (twice the reduced width). FSDP2 casts its own shard, copies it (2 + 2), copies out of the
+  // gather (2 + 2) and casts into the reduction (2 + 4), each at a speed that was measured.
+  const ShardCopies slow;
+  const double in = slow.shard.get(), out = slow.gathered.get();
+  const double joined = slow.reduced.get(), widened = slow.widened.get();
+  CHECK(widened > joined);
+  for (const Case& c : {Case{ShardStorage::in_place, Format::fp32, 0, 0, 0},
+                        Case{ShardStorage::flat, Format::bf16, 6 * in, 0, 4 + 4},
+                        Case{ShardStorage::flat, Format::fp32, 6 * in, 0, 4 + 6 + 8},
+                        Case{ShardStorage::parts, Format::bf16, 10 * in, 4 * out, 4 * joined},
+                        Case{ShardStorage::parts, Format::fp32, 10 * in, 4 * out, 6 * widened},
+                        Case{ShardStorage::bucketed, Format::fp16, 0, 4, 4 + 4}}) {
     const auto program = lower_training(model, batch(8), shards(8), plain(c.storage, c.reduced));
     const Traffic forward = traffic(program.classes.front().forward);
     const Traffic backward = traffic(program.classes.front().backward);
     CHECK(forward.gathers == Approx(2 * p));
     CHECK(forward.copies == Approx(c.gather_copies * p));
+    CHECK(forward.side_copies == Approx(c.shard_copies * p / 8));
+    CHECK(backward.side_copies == Approx(c.shard_copies * p / 8));
     CHECK(backward.gathers == Approx(2 * p));
     CHECK(backward.reductions == Approx(bytes_per_element(c.reduced) * p));
     CHECK(backward.copies == Approx((c.gather_copies + c.reduce_copies) * p));
   }
+}
+
+TEST_CASE("a shard that is kept in 16 bits is copied and not cast", "[sharding]") {
+  const Model model = gpt(false);
+  Layout narrow = shards(8);
+  narrow.optimizer = Optimizer::adam_bf16;
+  const auto copied = [&](ShardStorage storage) {
+    const auto program = lower_training(model, batch(8), narrow, plain(storage, Format::bf16));
+    return traffic(program.classes.front().forward).side_copies;
+  };
+  const double p = layer_parameters_of(model);
+  CHECK(copied(ShardStorage::flat) == 0);
+  CHECK(copied(ShardStorage::parts) == Approx(4 * ShardCopies().shard.get() * p / 8));
 }
 
 TEST_CASE("what begins and ends a microbatch has nothing to hide under", "[sharding]") {

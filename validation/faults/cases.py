@@ -23,11 +23,15 @@ PROGRAMS = {
     "fsdp-opt": dict(model="opt-1.3b", sharding="fsdp2", batch=2, sequence=2048, compiled=False, set="fresh"),
     "fsdp-qwen-2": dict(model="qwen3-1.7b", sharding="fsdp2", batch=4, sequence=2048, compiled=True, set="second"),
     "ddp-opt-2": dict(model="opt-1.3b", sharding="ddp", batch=4, sequence=2048, compiled=False, set="second"),
+    # Blind runs on two GPUs, of two more families.
+    "fsdp-phi": dict(model="phi-3-mini", sharding="fsdp2", batch=2, sequence=2048, compiled=True, set="third"),
+    "ddp-gpt2": dict(model="gpt2-xl", sharding="ddp", batch=6, sequence=1024, compiled=False, set="third"),
 }
 BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
 FRESH_PROGRAMS = ("ddp-qwen", "fsdp-opt", "decode-qwen-32", "decode-qwen-48-eager")
 SECOND_PROGRAMS = ("fsdp-qwen-2", "ddp-opt-2", "decode-qwen-24", "decode-qwen-64-eager")
-HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS)
+THIRD_PROGRAMS = ("fsdp-phi", "ddp-gpt2")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS, *THIRD_PROGRAMS)
 # Decoding that values may be set by, whatever the hash says.
 SET_BY_PROGRAMS = ("decode-1b-64", "decode-8b-8", "decode-8b-32-eager")
 
@@ -135,6 +139,32 @@ _FRESH["ddp-opt-2"] = [
     ("anomaly", dict(fault="anomaly"), "checked-calls"),
     ("small-buckets", dict(fault="buckets", megabytes=0.5), "small-buckets"),
 ]
+_FRESH["fsdp-phi"] = [
+    ("straggling-host", dict(fault="sleep", rank=0, share=0.28), "straggling-host"),
+    ("straggling-host", dict(fault="sleep-in-layers", rank=1, share=0.26), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.55), "busy-gpu"),
+    ("busy-gpu", dict(fault="busy", rank=0, duty=0.85), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=1, sms=50), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.35, every=1), "data-stall"),
+    ("data-stall", dict(fault="data", share=1.8, every=5), "data-stall-at-times"),
+    ("imbalance", dict(fault="longer", rank=0, more=1), "imbalance"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("checkpoint", dict(fault="checkpoint", every=6), "checkpoint"),
+    ("busy-host", dict(fault="busy-host", processes=9), "busy-host"),
+]
+_FRESH["ddp-gpt2"] = [
+    ("straggling-host", dict(fault="sleep", rank=1, share=0.25), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=0, duty=0.6), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=0, sms=80), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.25, every=1), "data-stall"),
+    ("imbalance", dict(fault="longer", rank=1, more=2), "imbalance"),
+    ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+    ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+    ("anomaly", dict(fault="anomaly"), "checked-calls"),
+    ("small-buckets", dict(fault="buckets", megabytes=0.25), "small-buckets"),
+]
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
@@ -142,9 +172,10 @@ _ENVIRONMENTS = [
     ("no-peer-access", {"NCCL_P2P_DISABLE": "1"}, "slow-scale-up"),
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]
-_FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",), "fsdp-qwen-2": ("no-peer-access",), "ddp-opt-2": ("launch-blocking",)}
+_FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",), "fsdp-qwen-2": ("no-peer-access",), "ddp-opt-2": ("launch-blocking",),
+                       "fsdp-phi": ("one-channel",), "ddp-gpt2": ("no-peer-access",)}
 _HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4,
-            "fsdp-qwen-2": 4, "ddp-opt-2": 4}
+            "fsdp-qwen-2": 4, "ddp-opt-2": 4, "fsdp-phi": 4, "ddp-gpt2": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 

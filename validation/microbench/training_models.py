@@ -63,6 +63,12 @@ MODELS = {
         tied=True,
         head_norm=True,
     ),
+    "gpt2-xl": dict(
+        kind="gpt", hidden=1600, layers=48, heads=25, kv_heads=25, head=64, ffn=6400, vocab=50257, tied=True
+    ),
+    "phi-3-mini": dict(
+        kind="llama", hidden=3072, layers=32, heads=32, kv_heads=32, head=96, ffn=8192, vocab=32064, tied=False
+    ),
     "llama-3.1-8b": dict(
         kind="llama",
         hidden=4096,

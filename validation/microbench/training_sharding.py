@@ -31,9 +31,9 @@ def tensors(bench, size, dtype, ways=1):
 
 def copies(bench, size, ways):
     sets = range(SETS)
-    count = sum(torch.Size(s).numel() for s in shapes(size))
-    shard = count // ways
     parts = [torch.Size(s).numel() // ways for s in shapes(size)]
+    shard = sum(parts)
+    count = shard * ways
     gathered = [bench.random(count).clone().view(ways, -1) for _ in sets]
     whole = [[torch.empty(p * ways, device=bench.device, dtype=torch.bfloat16) for p in parts] for _ in sets]
     views = [[w.view(ways, -1) for w in one] for one in whole]

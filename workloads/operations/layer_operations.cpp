@@ -160,6 +160,27 @@ LayerProgram LayerOperations::layer(const LayerClass& layer) const {
   return p;
 }
 
+// The table's gradient comes from no product that could add to what is there: where others add to
+// the gradient buffer themselves, a kernel adds it (Megatron-Core's hook: main_grad.add_).
+// Embedding and head of one table have a gradient each, which autograd adds up.
+void LayerOperations::add_table_gradient(Segment& s, double elements) const {
+  const double kept = bytes_per_element(stack_.sharding.gradient_storage);
+  const auto add = [&](double other) {
+    Operation o{.label = Label::elementwise};
+    o.work = Kernel{.work = {.kind = WorkKind::elementwise,
+                             .bytes_read = elements * (2 + other),
+                             .bytes_written = elements * other},
+                    .library = Library::fused};
+    s.operations.push_back(o);
+  };
+  if (stack_.kernels.fused_gradient_accumulation) {
+    add(kept);
+    return;
+  }
+  if (model_.tied_embeddings && layout_.pp == 1) add(2);
+  accumulate(s, elements, Label::elementwise);
+}
+
 LayerProgram LayerOperations::embedding() const {
   LayerProgram p;
   const double rows = 2.0 * static_cast<double>(shape_.tokens * model_.hidden);
@@ -170,7 +191,7 @@ LayerProgram LayerOperations::embedding() const {
   const bool frozen = job_.task == Task::lora;
   stream(p.backward, WorkKind::embedding, 2 * rows, rows + (frozen ? 0 : 2 * table),
          Label::elementwise);
-  if (!frozen) accumulate(p.backward, table, Label::elementwise);
+  if (!frozen) add_table_gradient(p.backward, table);
   p.weight_gradient = p.backward;
   return p;
 }

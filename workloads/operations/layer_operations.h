@@ -60,6 +60,9 @@ class LayerOperations {
   // module_operations.cpp
   void module_projection(LayerProgram& p) const;
 
+  // layer_operations.cpp
+  void add_table_gradient(Segment& s, double elements) const;
+
   // linear_operations.cpp
   // Pieces that a training product of so many rows is cut into, where they divide it.
   std::int64_t cut(std::int64_t rows, std::int64_t pieces) const;

@@ -61,6 +61,7 @@ struct Operation {
   Label label = Label::gemm;
   double count = 1;
   std::variant<Kernel, CollectiveOperation, HostWait> work;
+  bool side_kernel = false;  // a kernel before a collective of a side stream: hidden as that is
 
   // What it is; nullptr where it is something else.
   const Kernel* kernel() const { return std::get_if<Kernel>(&work); }

@@ -23,9 +23,10 @@ Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, con
   regathers_ = stack.sharding.reshard_after_forward && !pipelined ? 1 : 0;
 }
 
-void Sharding::copy(Segment& s, double parameters, double bytes, double count) const {
+void Sharding::copy(Segment& s, double parameters, double bytes, double count, Place place) const {
   if (parameters <= 0 || bytes <= 0 || count <= 0) return;
   Operation o{.label = Label::data_comm, .count = count};
+  o.side_kernel = place == Place::beside;
   o.work = Kernel{.work = {.kind = WorkKind::copy,
                            .bytes_read = parameters * bytes / 2,
                            .bytes_written = parameters * bytes / 2},
@@ -33,23 +34,43 @@ void Sharding::copy(Segment& s, double parameters, double bytes, double count) c
   s.operations.push_back(o);
 }
 
-// Bytes that copies read and write for each gradient element around its reduction. FSDP1 joins the
-// gradients of a unit in a flat tensor, casts that where the reduction is wider and divides it
-// before the sum (torch/distributed/fsdp/_runtime_utils.py); FSDP2 copies gradients into the
-// reduction's input, which casts them on the way (_fsdp_collectives.py); DeepSpeed copies them into
-// a bucket and divides that (runtime/zero/stage3.py).
+// Traffic of the copies of a gradient element around its reduction, in bytes of one pass. FSDP1
+// joins the gradients of a unit in a flat tensor, casts that where the reduction is wider and
+// divides it before the sum (torch/distributed/fsdp/_runtime_utils.py); FSDP2 copies gradients into
+// the reduction's input, which casts them on the way (_fsdp_collectives.py); DeepSpeed copies them
+// into a bucket and divides that (runtime/zero/stage3.py).
 double Sharding::reduce_copy_bytes() const {
   constexpr double own = 2;  // gradients are computed in 16 bits
   const double reduced = bytes_per_element(stack_.sharding.gradient_format);
+  const ShardCopies& copies = stack_.sharding.copies;
   switch (stack_.sharding.shard_storage) {
     case ShardStorage::in_place:
       return 0;
     case ShardStorage::flat:
       return 2 * own + (reduced > own ? own + reduced : 0) + 2 * reduced;
     case ShardStorage::parts:
-      return own + reduced;
+      return (own + reduced) * (reduced > own ? copies.widened : copies.reduced).get();
     case ShardStorage::bucketed:
       return own + reduced + 2 * reduced;
+  }
+  return 0;
+}
+
+// The same of an element of a rank's own shard before its gather. FSDP casts what it keeps in FP32;
+// FSDP2 copies it into the gather's input after that.
+double Sharding::shard_copy_bytes() const {
+  const double gathered = bytes_per_element(stack_.sharding.parameter_gather_format);
+  const double kept =
+      stack_.memory.gathers_16_bit_shard || layout_.optimizer == Optimizer::adam_bf16 ? 2 : 4;
+  const double cast = kept > gathered ? kept + gathered : 0;
+  switch (stack_.sharding.shard_storage) {
+    case ShardStorage::flat:
+      return cast * stack_.sharding.copies.shard.get();
+    case ShardStorage::parts:
+      return (cast + 2 * gathered) * stack_.sharding.copies.shard.get();
+    case ShardStorage::in_place:
+    case ShardStorage::bucketed:
+      return 0;
   }
   return 0;
 }
@@ -57,7 +78,8 @@ double Sharding::reduce_copy_bytes() const {
 void Sharding::gather(Segment& s, const LocalParameters& local, double count, Place place) const {
   if (count <= 0) return;
   const double element = bytes_per_element(stack_.sharding.parameter_gather_format);
-  const auto add = [&](GroupKind group, double parameters) {
+  const auto add = [&](GroupKind group, double parameters, std::int64_t ways) {
+    copy(s, parameters / static_cast<double>(ways), shard_copy_bytes(), count, place);
     // DeepSpeed gathers module by module: a layer's big weights, attention's two and the
     // feed-forward's two, each exceed what it coalesces.
     const double pieces = stack_.sharding.shard_storage == ShardStorage::bucketed ? 4 : 1;
@@ -69,12 +91,14 @@ void Sharding::gather(Segment& s, const LocalParameters& local, double count, Pl
                                      .bytes = Bytes(element * parameters / pieces),
                                      .beside_compute = place == Place::beside}});
     // Gathered shards lie rank by rank; FSDP2 and DeepSpeed copy parameters out of them.
-    const bool copied = stack_.sharding.shard_storage == ShardStorage::parts ||
-                        stack_.sharding.shard_storage == ShardStorage::bucketed;
-    if (copied) copy(s, parameters, 2 * element, count);
+    const ShardStorage storage = stack_.sharding.shard_storage;
+    if (storage == ShardStorage::parts)
+      copy(s, parameters, 2 * element * stack_.sharding.copies.gathered.get(), count);
+    if (storage == ShardStorage::bucketed) copy(s, parameters, 2 * element, count);
   };
-  add(GroupKind::shard, local.dense + local.adapters);
-  if (local.expert > 0 && ways_.expert > 1) add(GroupKind::expert_shard, local.expert);
+  add(GroupKind::shard, local.dense + local.adapters, ways_.dense);
+  if (local.expert > 0 && ways_.expert > 1)
+    add(GroupKind::expert_shard, local.expert, ways_.expert);
 }
 
 void Sharding::reduce(Segment& s, const LocalParameters& local, double count, Place place) const {

@@ -30,8 +30,11 @@ class Sharding {
   enum class Place : std::uint8_t { beside, visible };
   void gather(Segment& s, const LocalParameters& local, double count, Place place) const;
   void reduce(Segment& s, const LocalParameters& local, double count, Place place) const;
-  void copy(Segment& s, double parameters, double bytes, double count) const;
+  // Of the compute stream, unless it belongs to a gather beside that.
+  void copy(Segment& s, double parameters, double bytes, double count,
+            Place place = Place::visible) const;
   double reduce_copy_bytes() const;
+  double shard_copy_bytes() const;
 
   const Layout& layout_;
   const Stack& stack_;

@@ -20,9 +20,12 @@ OptimizerCost optimizer_cost(const Layout& layout, const Stack& stack, std::int6
   const double side = static_cast<double>(hidden);
   const double whole = master_size(layout, stack);
   const double gradient = bytes_per_element(stack.sharding.gradient_storage);
+  // The master itself is the parameter where ZeRO-3 shards it: gathers cast it.
+  const bool one_copy = layout.zero_stage >= 3 && !stack.memory.gathers_16_bit_shard;
   // Each state is read and written, the gradient read, the bf16 parameter written.
   const auto cost = [&](double master, double state, double flop) {
-    const double parameter = master == 4 ? 2 : 4;  // without a whole master it is read as well
+    // Without a whole master the parameter is read as well.
+    const double parameter = master < 4 ? 4 : one_copy ? 0 : 2;
     return OptimizerCost{.master_bytes = master,
                          .state_bytes = state,
                          .traffic_bytes = gradient + 2 * (master + state) + parameter,

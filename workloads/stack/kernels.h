@@ -61,6 +61,25 @@ struct ScanCost {
       unstated(1000.0, 400.0, 1300.0, Evidence::measured, delta, "aiconfigurator-operators");
 };
 
+// What a step does once to parameters and their gradients.
+struct StackUpdate {
+  static constexpr const char* one_pass =
+      "one read and one write of what it touches; library "
+      "kernels that run an update in parts add up to a fifth";
+  // Whose kernels update parameters, where these are not the ones that move a layer's data: layers
+  // that run kernel by kernel may have a fused update. Empty: as those.
+  std::optional<Library> library;
+  // Traffic of the update over one read and one write of what it touches, of states in FP32 and of
+  // parameters and states all in 16 bits, of which an element's arithmetic hides less. Most stacks
+  // leave both out.
+  Sourced<double> passes = unstated(1.0, 1.0, 1.2, Evidence::assumed, one_pass);
+  Sourced<double> passes_16_bit = unstated(1.0, 1.0, 1.2, Evidence::assumed, one_pass);
+  // Reads and writes of every whole gradient in a step beside sums, reductions and the update,
+  // where ranks share it: its division by their number, checks for NaN, zeros that start the next
+  // step.
+  Sourced<double> gradient_touches = unstated(0.0);
+};
+
 // Passes are memory traffic over the least that a kernel could move, as each line states it.
 struct StackKernels {
   Library attention = Library::flash2;
@@ -77,11 +96,8 @@ struct StackKernels {
   Sourced<double> loss_bytes_per_logit;  // traffic of the loss, forward and backward together
   Sourced<double> quantise_passes;       // traffic of quantise kernels over one read and one write
   Sourced<double> permute_passes;        // expert permute traffic over one read and one write
-  // Traffic of the update over one read and one write of what it touches. Most stacks leave it out.
-  Sourced<double> optimizer_passes =
-      unstated(1.0, 1.0, 1.2, Evidence::assumed,
-               "one read and one write of what it touches; library "
-               "kernels that run an update in parts add up to a fifth");
+  StackUpdate update;
+  Library update_library() const { return update.library.value_or(stream_library()); }
   // Kernels of a layer's pass that move next to nothing (memsets, casts, copies of views), beyond
   // those that its operations list.
   Sourced<double> small_kernels_forward = unstated(0.0), small_kernels_backward = unstated(0.0);

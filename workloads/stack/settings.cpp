@@ -79,6 +79,7 @@ constexpr Choice choices[] = {
     {"memory_bound",
      [](Stack& s, const JsonValue& v) { s.kernels.memory_bound = read_library(v); }},
     {"counted_in", [](Stack& s, const JsonValue& v) { s.kernels.counted_in = read_library(v); }},
+    {"update", [](Stack& s, const JsonValue& v) { s.kernels.update.library = read_library(v); }},
     {"launcher", [](Stack& s, const JsonValue& v) { s.launcher = launcher_from(v); }},
     {"flags_release", [](Stack& s, const JsonValue& v) { s.flags_release = v.text(); }},
     {"stands_in", [](Stack& s, const JsonValue& v) { s.stands_in = v.text(); }},

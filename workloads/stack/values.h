@@ -59,7 +59,8 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("flash_dropout_backward", s.dropout.flash_backward);
   visit("hidden_dropout_forward", s.dropout.hidden_forward);
   visit("hidden_dropout_backward", s.dropout.hidden_backward);
-  visit("optimizer_passes", s.kernels.optimizer_passes);
+  visit("optimizer_passes", s.kernels.update.passes);
+  visit("optimizer_passes_16_bit", s.kernels.update.passes_16_bit);
   visit("adapter_passes", s.kernels.adapter_passes);
   visit("kernel_age", s.kernels.kernel_age);
   visit_serving_values(s.serving, visit);
@@ -80,6 +81,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("layer_sync", s.host.layer_sync);
   visit("rank_wait", s.host.rank_wait);
   visit("accumulate_passes", s.kernels.accumulate_passes);
+  visit("gradient_touches", s.kernels.update.gradient_touches);
   visit("debug_per_rank", s.host.debug.per_rank);
   visit("debug_per_remote_rank", s.host.debug.per_remote_rank);
   visit("slow_hosts", s.host.debug.slow_hosts);
@@ -94,6 +96,10 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("host_update_share", s.host.update_share);
   visit("bucket", s.sharding.bucket);
   visit("bucket_per_rank", s.sharding.bucket_per_rank);
+  visit("gathered_copy_passes", s.sharding.copies.gathered);
+  visit("reduced_copy_passes", s.sharding.copies.reduced);
+  visit("widened_copy_passes", s.sharding.copies.widened);
+  visit("shard_copy_passes", s.sharding.copies.shard);
   visit("allocator_rounding", s.memory.allocator_rounding);
   visit("context", s.memory.context);
   visit("sequence_buffers", s.memory.sequence_buffers);

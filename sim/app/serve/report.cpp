@@ -21,8 +21,14 @@ std::string headline(const ServiceCase& c) {
                      c.cluster.name);
 }
 
+// With the precision in the words of its flag: weights in bf16 may be asked for by silence alone.
+std::string stack_text(const ServiceCase& c) {
+  return fmt::format("{} {} in {}", c.stack.title, c.stack.release,
+                     to_text(c.engines.layout.precision));
+}
+
 std::string engines_text(const ServiceCase& c) {
-  std::string text = fmt::format("{} {}: ", c.stack.title, c.stack.release);
+  std::string text = stack_text(c) + ": ";
   if (!c.decode) return text + to_text(c.engines);
   return text +
          fmt::format("{} for prompts, {} for decodes", to_text(c.engines), to_text(*c.decode));
@@ -359,8 +365,7 @@ void add_points(Document& document, const Served& served) {
                  all_of(served, [](const ServiceCase& c) {
                    return fmt::format("{} ({})", c.cluster.device.title, c.cluster.name);
                  }));
-  document.line(
-      all_of(served, [](const ServiceCase& c) { return c.stack.title + " " + c.stack.release; }));
+  document.line(all_of(served, stack_text));
   add_notes(document, all_notes(served));
   document.gap();
   std::vector<std::string> head = {"",         "point",     "GPUs",

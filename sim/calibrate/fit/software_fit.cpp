@@ -312,12 +312,12 @@ class SoftwareFitter {
                                      .output = Format::fp32,
                                      .bytes_read = half,
                                      .bytes_written = half},
-                            .library = stack_.kernels.stream_library()};
+                            .library = stack_.kernels.update_library()};
         return kernel_time(update, device_, calibration_).time.si();
       }));
     }
     if (passes.empty()) return;
-    put("optimizer_passes", spread_of(passes),
+    put("optimizer_passes_16_bit", spread_of(passes),
         "traffic that explains the time of the fused AdamW of one tensor, over one pass");
   }
 

@@ -44,7 +44,8 @@ KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
 // What an operation adds, by what it is.
 void price(const Operation& o, const Kernel& kernel, const PriceContext& context, PhaseTime& out) {
   const KernelTime t = aged_time(kernel, context);
-  out.time[slot(o.label)] += o.count * (t.time + context.kernel_gap);
+  (o.side_kernel ? out.side_data : out.time[slot(o.label)]) +=
+      o.count * (t.time + context.kernel_gap);
   out.energy += o.count * t.energy;
   if (t.tensor > Joules(0))
     out.clocked.push_back({.time = o.count * (t.time + context.kernel_gap),
@@ -226,6 +227,7 @@ std::vector<StreamItem> main_stream(const Segment& segment, const PriceContext& 
   std::vector<StreamItem> items;
   Seconds compute;
   for (const Operation& o : segment.operations) {
+    if (o.side_kernel) continue;
     if (const Kernel* kernel = o.kernel()) {
       compute += o.count * (aged_time(*kernel, context).time + context.kernel_gap);
     } else if (const HostWait* wait = o.host_wait()) {

@@ -146,10 +146,27 @@ Seconds offloaded_update(const PricedStep& step, double parameters) {
   return std::max({down / context.device.host_bandwidth, up / context.device.host_bandwidth, host});
 }
 
+// What a step does to whole gradients that ranks share, beside their sums and reductions.
+Seconds touch_time(const PricedStep& step, const Ending& ending, std::int64_t stage) {
+  const StepContext& context = step.asked.context;
+  const Stack& stack = step.asked.stack;
+  const Layout& layout = step.asked.layout;
+  const double touches = stack.kernels.update.gradient_touches.get();
+  if (touches <= 0 || ending.zero_stage >= 2) return {};
+  const double shared = (layout.dense_replicas() > 1 ? step.chunks.trained(stage) : 0) +
+                        (layout.expert_replicas() > 1 ? step.chunks.trained_experts(stage) : 0);
+  const double half = touches * shared * bytes_per_element(stack.sharding.gradient_storage) / 2;
+  if (half <= 0) return {};
+  return kernel_time({.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
+                      .library = Library::fused},
+                     context.device, context.calibration)
+      .time;
+}
+
 Seconds optimizer_time(const PricedStep& step, const Ending& ending, std::int64_t stage) {
   const StepContext& context = step.asked.context;
-  Seconds time =
-      kernel_time(update_kernel(step, ending, stage), context.device, context.calibration).time;
+  Seconds time = touch_time(step, ending, stage);
+  time += kernel_time(update_kernel(step, ending, stage), context.device, context.calibration).time;
   if (const double products = update_products(step, ending, stage); products > 0)
     time += products * std::max(1.0, step.asked.stack.kernels.kernel_age.get()) *
             kernel_time(step.layers.program->optimizer_product, context.device, context.calibration)
@@ -182,16 +199,17 @@ Seconds closing_calls(const Layout& layout, const PricedLayers& layers) {
 }  // namespace
 
 Kernel update_kernel(const PricedStep& step, const Ending& ending, std::int64_t stage) {
-  const Stack& stack = step.asked.stack;
+  const StackKernels& kernels = step.asked.stack.kernels;
+  const bool narrow = step.asked.layout.optimizer == Optimizer::adam_bf16;
+  const double passes = (narrow ? kernels.update.passes_16_bit : kernels.update.passes).get();
   const double traffic = own_parameters(step, ending, stage) *
-                         step.layers.program->optimizer_bytes_per_parameter *
-                         stack.kernels.optimizer_passes.get();
+                         step.layers.program->optimizer_bytes_per_parameter * passes;
   return {.work = {.kind = WorkKind::optimizer,
                    .input = Format::fp32,
                    .output = Format::fp32,
                    .bytes_read = traffic / 2,
                    .bytes_written = traffic / 2},
-          .library = stack.kernels.stream_library()};
+          .library = kernels.update_library()};
 }
 
 double update_products(const PricedStep& step, const Ending& ending, std::int64_t stage) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Asks what parts of training take that the other programs leave out; --part NAME runs one, --quick a sample.
 """Parts: baseline (copy bandwidth and a large product, to compare with), dropout, loss, wgrad, steps,
-grouped, router, fp8, ring, mamba, mixers, sharding. training_gemm.cu asks the weight gradients of cuBLASLt itself,
+grouped, router, fp8, ring, mamba, mixers, sharding, eager. training_gemm.cu asks the weight gradients of cuBLASLt itself,
 training_ranks.py steps on several GPUs. Lines are those that README.md describes; `failed` lines say what
 could not be run and why, `kernels` lines name the kernels of a variant's first sample.
 """
@@ -10,6 +10,7 @@ import torch
 
 from training_bench import TrainingBench
 from training_dropout import dropout, loss
+from training_eager import eager
 from training_mamba import mamba, mixers
 from training_pieces import ring, router
 from training_products import fp8, grouped, wgrad
@@ -84,6 +85,7 @@ PARTS = {
     "mamba": (mamba, 150),
     "mixers": (mixers, 90),
     "sharding": (sharding, 60),
+    "eager": (eager, 60),
 }
 
 

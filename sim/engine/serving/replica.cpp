@@ -83,7 +83,7 @@ bool Replica::enqueue(Ticks now, const Waiting& waiting) {
   Lane& lane = lanes_[number];
   Rank& to = lane.ranks[rank];
   to.arrived(now, waiting);
-  const bool stops = lane.busy() && to.matters(waiting);
+  const bool stops = lane.busy() && (to.matters(waiting) || holds_prompts_at(lane, now));
   const Ticks before = lane.next;
   if (stops) cut(lane, now);
   if (stops && now < lane.next && next_is_planned(lane, now))
@@ -93,6 +93,14 @@ bool Replica::enqueue(Ticks now, const Waiting& waiting) {
   if (!stops || lane.next == before) return false;
   next_ = min(next_, lane.next);
   return true;
+}
+
+// Whether the step that runs then holds prompts back, though the first of its leap let them in and
+// started none: the host that plans the next one does not see what comes meanwhile.
+bool Replica::holds_prompts_at(const Lane& lane, Ticks now) const {
+  if (!lane.counts || lane.held > 0) return false;
+  const std::int64_t done = steps_before(lane, now);
+  return done % run_.policy.balance_steps > 0;
 }
 
 // While the last of its steps runs.
@@ -118,14 +126,19 @@ void Replica::take_in(Lane& lane, Ticks now) {
     cut(lane, now + Ticks{1});
 }
 
-// The steps end with the one during which, or at whose end, the time comes.
-void Replica::cut(Lane& lane, Ticks now) {
+// Steps that ended before the time, of those that are planned; the last one never counts.
+std::int64_t Replica::steps_before(const Lane& lane, Ticks now) {
   std::int64_t low = 0, high = lane.steps.steps;  // ended before now; not before
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (lane.steps.after(middle) < now ? low : high) = middle;
   }
-  lane.steps.steps = high;
+  return low;
+}
+
+// The steps end with the one during which, or at whose end, the time comes.
+void Replica::cut(Lane& lane, Ticks now) {
+  lane.steps.steps = steps_before(lane, now) + 1;
   lane.next = lane.steps.end();
 }
 

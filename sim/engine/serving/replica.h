@@ -57,6 +57,8 @@ class Replica {
   void hold_prompts(Lane& lane);
   bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
   bool next_is_planned(const Lane& lane, Ticks now) const;
+  bool holds_prompts_at(const Lane& lane, Ticks now) const;
+  static std::int64_t steps_before(const Lane& lane, Ticks now);
   void take_in(Lane& lane, Ticks now);
   static void cut(Lane& lane, Ticks now);
   static void share_rows(Lane& lane);

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/workloads/small_model.h"
 #include "workloads/operations/training.h"
 
 namespace orrery {
@@ -11,21 +12,7 @@ namespace {
 
 constexpr double hidden = 1024, width = 4096, words = 32000;
 
-Model gpt(bool tied) {
-  Model m;
-  m.name = "gpt";
-  m.hidden = 1024;
-  m.vocab = 32000;
-  m.tied_embeddings = tied;
-  LayerClass layer;
-  layer.mixer.heads = layer.mixer.kv_heads = 16;
-  layer.mixer.qk_dim = layer.mixer.v_dim = 64;
-  layer.ffn.activation = Activation::gelu;
-  layer.ffn.width = 4096;
-  m.classes = {layer};
-  m.layers.assign(3, 0);
-  return m;
-}
+Model gpt(bool tied) { return test::small_model(tied, Activation::gelu); }
 
 Layout shards(std::int64_t ranks) {
   Layout l;
@@ -133,6 +120,13 @@ TEST_CASE("a shard that is kept in 16 bits is copied and not cast", "[sharding]"
   const double p = layer_parameters_of(model);
   CHECK(copied(ShardStorage::flat) == 0);
   CHECK(copied(ShardStorage::parts) == Approx(4 * ShardCopies().shard.get() * p / 8));
+  // LoRA's frozen parameters have no master.
+  Job lora = batch(8);
+  lora.task = Task::lora;
+  lora.lora_rank = 8;
+  const auto frozen =
+      lower_training(model, lora, shards(8), plain(ShardStorage::flat, Format::bf16));
+  CHECK(traffic(frozen.classes.front().forward).side_copies == 0);
 }
 
 TEST_CASE("what begins and ends a microbatch has nothing to hide under", "[sharding]") {

@@ -2,25 +2,13 @@
 // Holds the sums of the word table's gradients against the bytes that they move.
 #include <catch2/catch.hpp>
 
+#include "tests/workloads/small_model.h"
 #include "workloads/operations/layer_operations.h"
 
 namespace orrery {
 namespace {
 
-Model llama(bool tied) {
-  Model m;
-  m.name = "llama";
-  m.hidden = 1024;
-  m.vocab = 32000;
-  m.tied_embeddings = tied;
-  LayerClass layer;
-  layer.mixer.heads = layer.mixer.kv_heads = 16;
-  layer.mixer.qk_dim = layer.mixer.v_dim = 64;
-  layer.ffn.width = 4096;
-  m.classes = {layer};
-  m.layers.assign(4, 0);
-  return m;
-}
+Model small(bool tied) { return test::small_model(tied, Activation::swiglu); }
 
 // Bytes that a microbatch's embedding moves for each element of its table, in backward, beside the
 // table itself and the rows.
@@ -40,17 +28,17 @@ double summed(const Model& model, const Layout& layout, bool adds_itself, Format
 }
 
 TEST_CASE("embedding and head of one table have their gradients added up") {
-  CHECK(summed(llama(false), {}, false, Format::bf16) == 0);
-  CHECK(summed(llama(true), {}, false, Format::bf16) == 6);
+  CHECK(summed(small(false), {}, false, Format::bf16) == 0);
+  CHECK(summed(small(true), {}, false, Format::bf16) == 6);
   // On stages of their own each has a table, and their sum is a reduction.
-  CHECK(summed(llama(true), {.pp = 2}, false, Format::bf16) == 0);
-  CHECK(summed(llama(true), {}, false, Format::bf16, Task::lora) == 0);
+  CHECK(summed(small(true), {.pp = 2}, false, Format::bf16) == 0);
+  CHECK(summed(small(true), {}, false, Format::bf16, Task::lora) == 0);
 }
 
 TEST_CASE("where products add to the gradient buffer, a kernel adds the table's gradient") {
-  CHECK(summed(llama(false), {}, true, Format::fp32) == 2 + 4 + 4);
-  CHECK(summed(llama(true), {}, true, Format::bf16) == 2 + 2 + 2);
-  CHECK(summed(llama(false), {}, true, Format::fp32, Task::lora) == 0);
+  CHECK(summed(small(false), {}, true, Format::fp32) == 2 + 4 + 4);
+  CHECK(summed(small(true), {}, true, Format::bf16) == 2 + 2 + 2);
+  CHECK(summed(small(false), {}, true, Format::fp32, Task::lora) == 0);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "workloads/parameters/optimizer.h"
+
 namespace orrery {
 
 Sharding::Sharding(const Model& model, const Job& job, const Layout& layout, const Stack& stack)
@@ -60,8 +62,7 @@ double Sharding::reduce_copy_bytes() const {
 // FSDP2 copies it into the gather's input after that.
 double Sharding::shard_copy_bytes() const {
   const double gathered = bytes_per_element(stack_.sharding.parameter_gather_format);
-  const double kept =
-      stack_.memory.gathers_16_bit_shard || layout_.optimizer == Optimizer::adam_bf16 ? 2 : 4;
+  const double kept = shards_master(layout_, stack_) && !adapters_ ? 4 : 2;
   const double cast = kept > gathered ? kept + gathered : 0;
   switch (stack_.sharding.shard_storage) {
     case ShardStorage::flat:
@@ -70,6 +71,22 @@ double Sharding::shard_copy_bytes() const {
       return (cast + 2 * gathered) * stack_.sharding.copies.shard.get();
     case ShardStorage::in_place:
     case ShardStorage::bucketed:
+      return 0;
+  }
+  return 0;
+}
+
+// The same of a gathered element: shards lie rank by rank, and FSDP2 and DeepSpeed copy parameters
+// out of them.
+double Sharding::gather_copy_bytes() const {
+  const double gathered = bytes_per_element(stack_.sharding.parameter_gather_format);
+  switch (stack_.sharding.shard_storage) {
+    case ShardStorage::parts:
+      return 2 * gathered * stack_.sharding.copies.gathered.get();
+    case ShardStorage::bucketed:
+      return 2 * gathered;
+    case ShardStorage::in_place:
+    case ShardStorage::flat:
       return 0;
   }
   return 0;
@@ -90,11 +107,7 @@ void Sharding::gather(Segment& s, const LocalParameters& local, double count, Pl
                                      .group = group,
                                      .bytes = Bytes(element * parameters / pieces),
                                      .beside_compute = place == Place::beside}});
-    // Gathered shards lie rank by rank; FSDP2 and DeepSpeed copy parameters out of them.
-    const ShardStorage storage = stack_.sharding.shard_storage;
-    if (storage == ShardStorage::parts)
-      copy(s, parameters, 2 * element * stack_.sharding.copies.gathered.get(), count);
-    if (storage == ShardStorage::bucketed) copy(s, parameters, 2 * element, count);
+    copy(s, parameters, gather_copy_bytes(), count);
   };
   add(GroupKind::shard, local.dense + local.adapters, ways_.dense);
   if (local.expert > 0 && ways_.expert > 1)

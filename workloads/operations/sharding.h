@@ -35,6 +35,7 @@ class Sharding {
             Place place = Place::visible) const;
   double reduce_copy_bytes() const;
   double shard_copy_bytes() const;
+  double gather_copy_bytes() const;
 
   const Layout& layout_;
   const Stack& stack_;

@@ -16,12 +16,16 @@ double master_size(const Layout& layout, const Stack& stack) {
 
 }  // namespace
 
+bool shards_master(const Layout& layout, const Stack& stack) {
+  return layout.zero_stage >= 3 && !stack.memory.gathers_16_bit_shard &&
+         layout.optimizer != Optimizer::adam_bf16;
+}
+
 OptimizerCost optimizer_cost(const Layout& layout, const Stack& stack, std::int64_t hidden) {
   const double side = static_cast<double>(hidden);
   const double whole = master_size(layout, stack);
   const double gradient = bytes_per_element(stack.sharding.gradient_storage);
-  // The master itself is the parameter where ZeRO-3 shards it: gathers cast it.
-  const bool one_copy = layout.zero_stage >= 3 && !stack.memory.gathers_16_bit_shard;
+  const bool one_copy = shards_master(layout, stack);
   // Each state is read and written, the gradient read, the bf16 parameter written.
   const auto cost = [&](double master, double state, double flop) {
     // Without a whole master the parameter is read as well.

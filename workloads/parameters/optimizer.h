@@ -16,6 +16,10 @@ struct OptimizerCost {
   double flop = 0;           // tensor work of one update
 };
 
+// Whether ZeRO-3 shards the fp32 master itself, which gathers cast: no parameter in 16 bits lies
+// beside it (FSDP2 mixed precision). Of parameters that are trained whole.
+bool shards_master(const Layout& layout, const Stack& stack);
+
 // Per parameter. `hidden`: the short side of the matrices that Muon and Shampoo multiply.
 OptimizerCost optimizer_cost(const Layout& layout, const Stack& stack, std::int64_t hidden);
 

@@ -87,18 +87,16 @@ Whole gathered_whole(const StageParameters& p, const Counts& all, const Counts& 
   return whole;
 }
 
-// ZeRO-3. The sharded parameter is the master itself where there is one and no shard in 16 bits
-// stands for it in the passes (FSDP2 mixed precision).
+// ZeRO-3. The sharded parameter is the master itself, or one in 16 bits beside it.
 void shard_everything(const Counts& all, const Counts& trained, const Shards& shards,
-                      const OptimizerCost& cost, bool lora, const Stack& stack, StageState& s) {
-  const bool apart = lora || stack.memory.gathers_16_bit_shard;
+                      const OptimizerCost& cost, bool master, const Stack& stack, StageState& s) {
   const double gradient = bytes_per_element(stack.sharding.gradient_storage);
-  const double stored = !apart && cost.master_bytes > 0 ? cost.master_bytes : 2;
+  const double stored = master ? cost.master_bytes : 2;
   s.parameters = all.sharded(stored, shards);
   // FSDP2's shard has a gradient of its own format at most; other programs' lie in buffers.
   const double kept = stack.memory.gathers_16_bit_shard ? gradient : std::min(gradient, stored);
   s.gradients = trained.sharded(kept, shards);
-  s.optimizer = trained.sharded(cost.state_bytes + (apart ? cost.master_bytes : 0), shards);
+  s.optimizer = trained.sharded(cost.state_bytes + (master ? 0 : cost.master_bytes), shards);
 }
 
 void offload(double& bytes, double kept, double& host) {
@@ -162,7 +160,8 @@ StageState stage_state(const StageParameters& p, const Model& model, const Job& 
 
   StageState s;
   if (zero >= 3) {
-    shard_everything(all, trained, shards, cost, lora, stack, s);
+    const bool master = shards_master(layout, stack) && !lora;
+    shard_everything(all, trained, shards, cost, master, stack, s);
   } else {
     const double state = cost.master_bytes + cost.state_bytes;
     // Weights that exist only in low precision keep their transpose in place of the bf16 copy.

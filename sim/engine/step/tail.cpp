@@ -151,11 +151,11 @@ Seconds touch_time(const PricedStep& step, const Ending& ending, std::int64_t st
   const StepContext& context = step.asked.context;
   const Stack& stack = step.asked.stack;
   const Layout& layout = step.asked.layout;
-  const double touches = stack.kernels.update.gradient_touches.get();
-  if (touches <= 0 || ending.zero_stage >= 2) return {};
+  if (ending.zero_stage >= 2) return {};
   const double shared = (layout.dense_replicas() > 1 ? step.chunks.trained(stage) : 0) +
                         (layout.expert_replicas() > 1 ? step.chunks.trained_experts(stage) : 0);
-  const double half = touches * shared * bytes_per_element(stack.sharding.gradient_storage) / 2;
+  const double half = stack.kernels.update.gradient_touches.get() * shared *
+                      bytes_per_element(stack.sharding.gradient_storage) / 2;
   if (half <= 0) return {};
   return kernel_time({.work = {.kind = WorkKind::copy, .bytes_read = half, .bytes_written = half},
                       .library = Library::fused},

@@ -80,6 +80,10 @@ class Nvml:
     def power(self):
         return self.ask("nvmlDeviceGetPowerUsage", scale=1e-3)
 
+    def energy(self):
+        """Joules since the driver was loaded, by the board's own counter."""
+        return self.ask("nvmlDeviceGetTotalEnergyConsumption", scale=1e-3)
+
     def temperature(self):
         return self.ask("nvmlDeviceGetTemperature", 0)
 

@@ -3,7 +3,7 @@
 """Run: torchrun --standalone --nproc-per-node 2 collective_power.py --output FILE, with NCCL_NVLS_ENABLE=0.
 
 Each case runs for `--seconds` without a pause, after a second of the same. Energy is the difference of the board's own
-counter (nvmlDeviceGetTotalEnergyConsumption), mean power that over the time between. `bytes` is the whole tensor: what
+counter (NVML), mean power that over the time between. `bytes` is the whole tensor: what
 all-gather gives, what reduce-scatter and all-reduce take. Beside a product a collective runs on a stream of its own, both
 in loops of their own; times are of one call of each.
 """
@@ -97,12 +97,12 @@ def together(works, calls, seconds, nvml):
     loop(max(2, int(1.0 / float(each))))
     dist.barrier()
     torch.cuda.synchronize()
-    energy, start, clocks = nvml.ask("nvmlDeviceGetTotalEnergyConsumption", scale=1e-3), time.perf_counter(), []
+    energy, start, clocks = nvml.energy(), time.perf_counter(), []
     half = max(1, rounds // 4)
     for _ in range(4):
         loop(half)
         clocks.append(nvml.clock())
-    spent = nvml.ask("nvmlDeviceGetTotalEnergyConsumption", scale=1e-3) - energy
+    spent = nvml.energy() - energy
     passed = time.perf_counter() - start
     return dict(seconds=passed, round_s=passed / (4 * half), energy_j=spent, power_w=spent / passed,
                 clock_mhz=sorted(clocks)[2], temperature_c=nvml.temperature())
@@ -150,9 +150,9 @@ def main():
             libraries=dict(torch=str(torch.__version__), nccl=".".join(map(str, torch.cuda.nccl.version()))),
             power_limit_w=nvml.limit_w(), max_clock_mhz=nvml.max_clock(1), host=host_cpu(),
             date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"))))
-    energy, start = nvml.ask("nvmlDeviceGetTotalEnergyConsumption", scale=1e-3), time.perf_counter()
+    energy, start = nvml.energy(), time.perf_counter()
     time.sleep(2)
-    line(case="idle", power_w=(nvml.ask("nvmlDeviceGetTotalEnergyConsumption", scale=1e-3) - energy)
+    line(case="idle", power_w=(nvml.energy() - energy)
          / (time.perf_counter() - start))
     product, copy = Product(8192), Copy(1 << 30)
     kinds = [("all-gather", BF16), ("reduce-scatter", BF16), ("reduce-scatter", FP32), ("all-reduce", BF16),
@@ -168,15 +168,11 @@ def main():
             alone = alone_time(work, 10)
             line(case="collective", alone_s=alone, **keys,
                  **together([work], [max(1, int(0.03 / alone))], options.seconds, nvml))
-            if kind == "all-gather" and size == sizes[1]:
-                # Both begin a round together; the one that ends first waits for the next round's calls.
-                for share in (1.0, 0.5):
-                    calls = max(1, round(share * 20 * product_s / alone))
-                    line(case="beside-product", alone_s=alone, share=share, product_calls=20, calls=calls, **keys,
-                         **together([product, work], [20, calls], options.seconds, nvml))
-            elif size == sizes[1]:
-                calls = max(1, round(20 * product_s / alone))
-                line(case="beside-product", alone_s=alone, share=1.0, product_calls=20, calls=calls, **keys,
+            # Both begin a round together; the one that ends first waits for the next round's calls.
+            shares = () if size != sizes[1] else (1.0, 0.5) if kind == "all-gather" else (1.0,)
+            for share in shares:
+                calls = max(1, round(share * 20 * product_s / alone))
+                line(case="beside-product", alone_s=alone, share=share, product_calls=20, calls=calls, **keys,
                      **together([product, work], [20, calls], options.seconds, nvml))
             del work
     if rank == 0:

@@ -44,16 +44,20 @@ def trace(bench, work):
     return [(e["name"], float(e["dur"])) for e in found]
 
 
-def report_kernels(bench, phase, kernels, repeats, keys):
-    """Time and number of kernels of one layer by class; and each kernel, for people to read."""
+def sums_of(kernels):
+    """Number and microseconds of kernels by class, and by name."""
     classes, names = {}, {}
     for name, us in kernels:
-        total = classes.setdefault(kernel_class(name), [0, 0.0])
-        total[0] += 1
-        total[1] += us
-        one = names.setdefault(name[:100], [0, 0.0])
-        one[0] += 1
-        one[1] += us
+        for table, key in ((classes, kernel_class(name)), (names, name[:100])):
+            total = table.setdefault(key, [0, 0.0])
+            total[0] += 1
+            total[1] += us
+    return classes, names
+
+
+def report_kernels(bench, phase, kernels, repeats, keys):
+    """Time and number of kernels of one layer by class; and each kernel, for people to read."""
+    classes, names = sums_of(kernels)
     for label in ("gemm", "attention", "fused", "eager"):
         count, us = classes.get(label, (0, 0.0))
         bench.software(f"{phase}-{label}-time", us / repeats, "us", kernels=count / repeats, **keys)

@@ -6,7 +6,7 @@ kernels; a layer's share is written, medians over passes. What is neither produc
 
 import torch
 
-from framework_steps import kernel_class, trace
+from framework_steps import sums_of, trace
 from llama_layer import rotary_table
 from training_models import MODELS, Block
 
@@ -46,11 +46,9 @@ def layers(bench, name, batch, length):
     for phase, passes in found.items():
         rows = []
         for kernels in passes:
-            sums = {"gemm": 0.0, "attention": 0.0, "other": 0.0}
-            for kernel, us in kernels:
-                kind = kernel_class(kernel)
-                sums[kind if kind in sums else "other"] += us / LAYERS
-            rows.append(sums)
+            us = {label: total / LAYERS for label, (_, total) in sums_of(kernels)[0].items()}
+            gemm, attention = us.pop("gemm", 0.0), us.pop("attention", 0.0)
+            rows.append(dict(gemm=gemm, attention=attention, other=sum(us.values())))
         middle = {k: sorted(r[k] for r in rows)[len(rows) // 2] for k in rows[0]}
         ends = sorted(r["other"] for r in rows)
         bench.out.line(
@@ -59,13 +57,8 @@ def layers(bench, name, batch, length):
             other_us=middle["other"], other_low_us=ends[0], other_high_us=ends[-1], repeats=PASSES,
             kernels=len(passes[0]) / LAYERS, clock_after_mhz=bench.nvml.clock(), power_w=bench.nvml.power(),
         )  # fmt: skip
-        names = {}
-        for kernel, us in passes[0]:
-            one = names.setdefault(kernel[:100], [0, 0.0])
-            one[0] += 1
-            one[1] += us / LAYERS
         bench.out.line("kernels", part="eager", kind="layer", variant=phase, model=name, sequences=batch,
-                       kernels=sorted(([k, round(us, 2), n / LAYERS] for k, (n, us) in names.items()),
+                       kernels=sorted(([k, round(us / LAYERS, 2), n / LAYERS] for k, (n, us) in sums_of(passes[0])[1].items()),
                                       key=lambda e: -e[1])[:24])
 
 

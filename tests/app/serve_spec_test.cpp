@@ -66,6 +66,10 @@ TEST_CASE("serve: chances that are given take the place of measured ones") {
   CHECK(tokens("--spec ngram:2 --accept 0.5") == Approx(1.75));
   CHECK(tokens("--spec eagle3:3 --accept 0.9:0.8:0.5") == Approx(1 + 0.9 + 0.72 + 0.36));
   CHECK(tokens("--spec draft:llama3.2-1b:4 --accept 1") == Approx(5));
+  // A text of which they were measured, by its name.
+  const JsonValue named = point(deepseek + "--spec mtp:2 --accept random-1k-1k");
+  CHECK(named.at("speculation").at("tokens_per_step").number() == Approx(2.17));
+  CHECK(named.at("speculation").at("from").text().find("1,024 random ones") != std::string::npos);
   // All are right: a sequence needs a fifth of the steps, each of which costs more.
   const JsonValue sure = point(llama + "--spec draft:llama3.2-1b:4 --accept 1");
   CHECK(sure.at("speculation").at("drafter").text() == "llama3.2-1b");
@@ -120,6 +124,8 @@ TEST_CASE("serve: guesses that cannot be are one line that names the flag, with 
       {llama + "--spec ngram:2 --accept 0.5:0.5:0.5", "at most 2 chances"},
       {llama + "--accept 0.5", "--accept: found"},
       {deepseek + "--spec mtp:9", "nobody measured"},
+      {deepseek + "--spec mtp:2 --accept random-1k-2k", "did you mean \"random-1k-1k\"?"},
+      {llama + "--spec ngram:2 --accept random-1k-1k", "--accept: found \"random-1k-1k\""},
   };
   for (const Case& c : cases) {
     const test::Outcome outcome = test::run(c.asked);

@@ -121,6 +121,28 @@ TEST_CASE("passes that guess are told apart, and none are where words are looked
   CHECK(engine->prices->parts(decodes(8, 2000, 2)).drafting > Seconds(0));
 }
 
+TEST_CASE("law: a host that does not prepare guesses ahead shows the time of all its batches") {
+  const EngineLayout layout{.tp = 8, .precision = PrecisionRecipe::fp8_blockwise};
+  const auto engine = [&](const char* program) {
+    auto e = std::make_unique<Engine>("dgx-h200", layout, program);
+    e->guessing(mtp_drafter(e->model, layout, 2));
+    return e;
+  };
+  const auto waits = engine("sglang@0.5.7"), ahead = engine("sglang@0.5.12");
+  const ServingHost& host = waits->stack.serving.host;
+  REQUIRE(!host.ahead(true));
+  REQUIRE(host.ahead(false));
+  REQUIRE(ahead->stack.serving.host.ahead(true));
+  CHECK(rc::check([&] {
+    const auto sequences = *rc::gen::inRange<std::int64_t>(1, 65);
+    const auto shape = decodes(sequences, *rc::gen::inRange<std::int64_t>(64, 16'384), 2);
+    const double each =
+        host.step.get().si() + static_cast<double>(sequences) * host.sequence.get().si();
+    const double shown = seconds(*waits, shape) - seconds(*ahead, shape);
+    RC_ASSERT(std::abs(shown / (3 * each) - 1) < 1e-6);
+  }));
+}
+
 TEST_CASE("guessing makes one request as much faster as was published") {
   // TensorRT-LLM tech blog 1: DeepSeek-R1 in NVFP4 on 8 B200, TP8 EP2, one request: tokens a second
   // against none guessed, with 1 to 5 drafts. Nothing here was fitted to it.

@@ -132,6 +132,11 @@ TEST_CASE("names of kernels tell their class and their number format") {
   is("triton_tem_fused_mm_2", product);
   is("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", communication);
   is("void deep_ep::internode_ll::dispatch<false>()", communication);
+  const std::string lists = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<";
+  is((lists + "UnaryOpFunctor<c10::BFloat16, 2, 1, 1>, at::native::Copy<c10::BFloat16> >").c_str(),
+     copy_on_device, Format::bf16);
+  is((lists + "FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false> >").c_str(),
+     optimizer);
   is("void (anonymous namespace)::softmax_warp_forward<float>()", softmax);
   is("void transformer_engine::cast_transpose_fused_kernel()", quantise);
   is("void at::native::indexSelectLargeIndex<float>()", indexing);

@@ -78,4 +78,13 @@ TEST_CASE("engine memory: states bound how many sequences run, unless as many we
   CHECK(service_notes(c, refused).empty());
 }
 
+TEST_CASE("engine memory: ranks of tensor parallelism share the tables of words") {
+  ServiceCase c = case_of("llama3.1-8b", "dgx-h100");
+  c.cluster = load_cluster("dgx-h100", 8);
+  const double whole = memory_of(c).weights.si();
+  CHECK(whole == Approx(2 * 8.03e9).epsilon(0.001));
+  c.engines.layout.tp = 8;
+  CHECK(memory_of(c).weights.si() == Approx(whole / 8).epsilon(0.001));
+}
+
 }  // namespace orrery

@@ -129,7 +129,7 @@ TEST_CASE("a service table falls with its load, and draws what a device can", "[
     // Nobody keeps a promise for long where more comes than can be served.
     CHECK(loads.back().kept < 0.1);
     CHECK(loads.back().tokens ==
-          Approx(table.saturated().tokens).epsilon(0.1));  // the last ones drain
+          Approx(table.saturated().tokens).epsilon(0.15));  // the last ones drain
     const double bears = table.most_at(0.9);
     CHECK(bears > 0);
     CHECK(bears < table.saturated().rate);

@@ -2,11 +2,16 @@
 // Holds networks that guess tokens to counting by hand, and curves of acceptance to their sums.
 #include "workloads/inference/drafter.h"
 
+#include <fmt/format.h>
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
+#include "sim/base/statistics.h"
+#include "sim/base/text/csv.h"
 #include "tests/base/error_text.h"
 #include "workloads/inference/acceptance.h"
 #include "workloads/inference/serving_operations.h"
@@ -106,6 +111,44 @@ TEST_CASE("measured acceptance is the model's own, else its family's") {
       const auto survival = survival_of(one.tokens, static_cast<std::int64_t>(k));
       CHECK(survival.front() <= 1);
       CHECK(survival.back() >= 0);
+    }
+}
+
+TEST_CASE("a text that is asked for has an acceptance of its own") {
+  const auto all = load_acceptance(catalog() / "acceptance.json");
+  const Model model = load_model("deepseek-v3", catalog() / "models");
+  const auto labels = acceptance_labels(all, model, DraftKind::mtp, 3);
+  CHECK(labels == std::vector<std::string>{"random-1k-1k", "random-1k-8k", "random-8k-1k"});
+  CHECK(acceptance_labels(all, model, DraftKind::mtp, 4).empty());
+  const auto asked = measured_acceptance(all, model, DraftKind::mtp, 3, "random-1k-1k");
+  REQUIRE(asked);
+  CHECK(asked->tokens() == Approx(2.39));
+  CHECK(!measured_acceptance(all, model, DraftKind::mtp, 3, "random"));
+  // Not taken where none is asked for.
+  CHECK(measured_acceptance(all, model, DraftKind::mtp, 3)->tokens() == Approx(2.82));
+}
+
+TEST_CASE("tokens a step of InferenceX' texts are the medians of its runs") {
+  const auto all = load_acceptance(catalog() / "acceptance.json");
+  const CsvTable runs = read_csv(std::filesystem::path(ORRERY_SOURCE_DIR) /
+                                 "validation/measurements/acceptance/deepseek_r1.csv");
+  std::map<std::string, std::map<std::int64_t, std::vector<double>>> measured;
+  for (std::size_t i = 0; i < runs.rows.size(); ++i) {
+    const CsvRow row(runs, i);
+    const auto of = [&](std::string_view column) { return *row.number(column); };
+    const std::string label = fmt::format("random-{}k-{}k", of("isl") / 1024, of("osl") / 1024);
+    measured[label][std::llround(of("drafts"))].push_back(of("tokens_a_step"));
+    // A chunk has the tokens of so many steps; in the mean an answer ends half a chunk early.
+    const double chunk =
+        1 / (1 / of("gap_over_token") - 0.5 / (0.9 * of("osl"))) / of("stream_interval");
+    CHECK(of("tokens_a_step") == Approx(chunk).epsilon(0.002));
+  }
+  for (const MeasuredAcceptance& one : all)
+    for (const auto& [drafts, tokens] : measured[one.label]) {
+      CAPTURE(one.label, drafts);
+      REQUIRE(drafts <= static_cast<std::int64_t>(one.tokens.size()));
+      const double middle = median(tokens);
+      CHECK(one.tokens[static_cast<std::size_t>(drafts - 1)] == Approx(middle).epsilon(0.004));
     }
 }
 

@@ -3,9 +3,11 @@
 #include "workloads/inference/acceptance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/json/json.h"
@@ -14,6 +16,10 @@ namespace orrery {
 namespace {
 
 constexpr const char* form = "chances from 0 to 1 like 0.8, or by position 0.9:0.8:0.6";
+
+bool measures(const MeasuredAcceptance& one, DraftKind kind, std::int64_t drafts) {
+  return one.kind == kind && static_cast<std::int64_t>(one.tokens.size()) >= drafts;
+}
 
 }  // namespace
 
@@ -28,16 +34,19 @@ std::vector<MeasuredAcceptance> load_acceptance(const std::filesystem::path& pat
   file.expect_only({"measured"});
   std::vector<MeasuredAcceptance> all;
   for (const JsonValue& entry : file.at("measured").items()) {
-    entry.expect_only({"model", "family", "method", "tokens", "text", "evidence", "source"});
+    entry.expect_only(
+        {"model", "family", "method", "label", "tokens", "text", "evidence", "source"});
     const auto kind = draft_kind_text.find(entry.at("method").text());
     if (!kind) entry.at("method").fail("mtp, eagle3, draft or ngram");
     MeasuredAcceptance one{.model = entry.at("model").text(),
                            .family = entry.at("family").text(),
                            .kind = *kind,
                            .tokens = {},
+                           .label = {},
                            .text = entry.at("text").text(),
                            .source = entry.at("source").text()};
     entry.at("evidence").one_of({"measured"});
+    if (const auto label = entry.find("label")) one.label = label->text();
     for (const JsonValue& tokens : entry.at("tokens").items()) {
       const double most = static_cast<double>(one.tokens.size()) + 2;
       if (tokens.number() < 1 || tokens.number() > most)
@@ -51,11 +60,10 @@ std::vector<MeasuredAcceptance> load_acceptance(const std::filesystem::path& pat
 
 std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptance>& all,
                                               const Model& model, DraftKind kind,
-                                              std::int64_t drafts) {
+                                              std::int64_t drafts, std::string_view label) {
   const auto found = [&](const auto& fits) -> const MeasuredAcceptance* {
     for (const MeasuredAcceptance& one : all)
-      if (one.kind == kind && fits(one) && static_cast<std::int64_t>(one.tokens.size()) >= drafts)
-        return &one;
+      if (one.label == label && measures(one, kind, drafts) && fits(one)) return &one;
     return nullptr;
   };
   const MeasuredAcceptance* one =
@@ -65,6 +73,17 @@ std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptan
   if (one == nullptr) return std::nullopt;
   return Acceptance{.survival = survival_of(one->tokens, drafts),
                     .from = fmt::format("measured for {} on {}", one->model, one->text)};
+}
+
+std::vector<std::string> acceptance_labels(const std::vector<MeasuredAcceptance>& all,
+                                           const Model& model, DraftKind kind,
+                                           std::int64_t drafts) {
+  std::set<std::string> labels;
+  for (const MeasuredAcceptance& one : all)
+    if (!one.label.empty() && measures(one, kind, drafts) &&
+        (one.model == model.name || one.family == model.family))
+      labels.insert(one.label);
+  return {labels.begin(), labels.end()};
 }
 
 // Neighbours that violate the order, or that would be below nothing, are pooled (isotonic
@@ -96,10 +115,14 @@ std::vector<double> survival_of(const std::vector<double>& tokens, std::int64_t 
 }
 
 std::vector<double> parse_acceptance(std::string_view text, std::int64_t drafts,
-                                     const std::string& flag) {
+                                     const std::string& flag,
+                                     const std::vector<std::string>& labels) {
   const auto refuse = [&](const std::string& expected) {
-    throw Error(
-        {.file = flag, .path = "", .found = fmt::format("\"{}\"", text), .expected = expected});
+    throw Error({.file = flag,
+                 .path = "",
+                 .found = fmt::format("\"{}\"", text),
+                 .expected = expected,
+                 .nearest = nearest_name(text, labels)});
   };
   std::vector<double> survival;
   double chance = 0, reached = 1;
@@ -107,7 +130,8 @@ std::vector<double> parse_acceptance(std::string_view text, std::int64_t drafts,
     const std::size_t end = std::min(left.find(':'), left.size());
     const auto [stop, failed] = std::from_chars(left.data(), left.data() + end, chance);
     if (failed != std::errc() || stop != left.data() + end || !(chance >= 0 && chance <= 1))
-      refuse(form);
+      refuse(labels.empty() ? form
+                            : fmt::format("{}, or one of {}", form, fmt::join(labels, ", ")));
     survival.push_back(reached *= chance);
     if (end == left.size()) break;
     left.remove_prefix(end + 1);

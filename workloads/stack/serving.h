@@ -82,6 +82,12 @@ struct ServingHost {
   // Of a step that several ranks run: the scheduler's word to the others, their answers.
   Sourced<Seconds> ranks = unstated(Seconds(0));
   bool schedules_ahead = false;
+  // Of steps that guess tokens: batches that the host prepares for one (as passes of the guesser
+  // are batches of their own), and whether it does so while the step before runs, as it schedules
+  // ahead.
+  std::int64_t guess_batches = 1;
+  bool guesses_ahead = true;
+  bool ahead(bool guessing) const { return schedules_ahead && (!guessing || guesses_ahead); }
   // Of handing out a sequence's tokens, which delays the step after it. Engines may hand out
   // several at once (EnginePolicy::stream_interval).
   Sourced<Seconds> answer = unstated(Seconds(0));

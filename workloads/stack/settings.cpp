@@ -210,6 +210,8 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        s.serving.kernels.small.shared = v.integer(0, most_kernels);
      }},
+    {"guess_batches",
+     [](Stack& s, const JsonValue& v) { s.serving.host.guess_batches = v.integer(1, 8); }},
     {"second_stream_rows",
      [](Stack& s, const JsonValue& v) {
        s.serving.kernels.second_stream_rows = v.integer(0, most_of_a_step);
@@ -306,6 +308,7 @@ constexpr Switch switches[] = {
      [](Stack& s) -> bool& { return s.serving.kernels.second_stream_sends; }},
     {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_mixer_rows; }},
     {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.host.schedules_ahead; }},
+    {"guesses_ahead", [](Stack& s) -> bool& { return s.serving.host.guesses_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };
 

@@ -42,6 +42,15 @@ double launch_seconds(const ServingHost& host, const Launches& launches) {
 
 }  // namespace
 
+// What a rank's host takes to prepare a step: all its batches, where it guesses tokens.
+double host_seconds(const ServingHost& host, std::int64_t sequences, std::size_t chunks,
+                    bool guessing) {
+  const double batch =
+      host.step.get().si() + static_cast<double>(sequences) * host.sequence.get().si();
+  return batch * (guessing ? static_cast<double>(host.guess_batches) : 1) +
+         static_cast<double>(chunks) * host.chunk.get().si();
+}
+
 // A batch of decodes of one size.
 struct Batch {
   std::vector<double> attention;    // seconds at each node of the mean context
@@ -127,14 +136,13 @@ class EnginePrices::Tables {
 
   // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
   double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
-    const double host = serving.host.step.get().si() +
-                        (several_ranks ? serving.host.ranks.get().si() : 0) +
-                        static_cast<double>(sequences) * serving.host.sequence.get().si() +
-                        static_cast<double>(chunks) * serving.host.chunk.get().si();
+    const double host = host_seconds(serving.host, sequences, chunks, guesser.has_value()) +
+                        (several_ranks ? serving.host.ranks.get().si() : 0);
     const double busy = eager ? joined(device, launching) : device;
     const double answers = static_cast<double>(sequences) * serving.host.answer.get().si() /
                            static_cast<double>(serving.policy.stream_interval);
-    return (serving.host.schedules_ahead ? std::max(busy, host) : busy + host) + answers;
+    const bool ahead = serving.host.ahead(guesser.has_value());
+    return (ahead ? std::max(busy, host) : busy + host) + answers;
   }
 
   // How a step runs: its rows, padded where a graph of decodes takes them.

@@ -35,6 +35,7 @@ constexpr std::array name_parts = {
     NamePart{"memset", set},
     // What sharded programs do before and after a collective: buffers are joined and taken apart.
     NamePart{"copyfunctor", copy_on_device},
+    NamePart{"at::native::copy<", copy_on_device},  // of lists of tensors, in one format
     NamePart{"chunk_cat", copy_on_device},
     NamePart{"split_with_sizes_copy", copy_on_device},
     NamePart{"multi_tensor_apply", optimizer},

@@ -140,7 +140,7 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .stalls = host_stalls(asked.stack.serving, prices.launching()),
                     .speculation = speculation_of(asked),
                     .prefill_only = prefill_only,
-                    .plans_ahead = asked.stack.serving.host.schedules_ahead,
+                    .plans_ahead = asked.stack.serving.host.ahead(asked.guessing.has_value()),
                     .launching = prices.launching(),
                     .longest = asked.longest},
           .policy = policy,
@@ -223,10 +223,9 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
 
 }  // namespace
 
-std::optional<Acceptance> catalogue_acceptance(const Model& model, DraftKind kind,
-                                               std::int64_t drafts) {
+const std::vector<MeasuredAcceptance>& catalogue_acceptance() {
   static const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");
-  return measured_acceptance(all, model, kind, drafts);
+  return all;
 }
 
 std::string why_all_rejected(const ServicePrediction& p, const ServiceCase& asked) {

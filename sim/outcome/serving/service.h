@@ -31,10 +31,8 @@ struct Guessing {
   Acceptance acceptance;
 };
 
-// What the catalogue has measured of so many drafts of a model or its family (measured_acceptance);
-// its file is read once.
-std::optional<Acceptance> catalogue_acceptance(const Model& model, DraftKind kind,
-                                               std::int64_t drafts);
+// workloads/catalog/acceptance.json, read once.
+const std::vector<MeasuredAcceptance>& catalogue_acceptance();
 
 // One deployment under one traffic. With `decode` the first group computes prompts alone and sends
 // their keys and values on.

@@ -77,6 +77,26 @@ Drafter drafter_of(const JsonValue& at, const Spec& spec, const Model& model,
   return model_drafter(guesser, spec.drafts);
 }
 
+Acceptance known_acceptance(const JsonValue& at, const Spec& spec, const Model& model) {
+  const auto measured = measured_acceptance(catalogue_acceptance(), model, spec.kind, spec.drafts);
+  if (!measured)
+    at.fail(fmt::format("--accept beside it: nobody measured how many of {} {} tokens {} accepts",
+                        spec.drafts, to_text(spec.kind), model.name));
+  return *measured;
+}
+
+// Chances, or the label of a text of which they were measured.
+Acceptance given_acceptance(const JsonValue& at, const Spec& spec, const Model& model) {
+  const std::string text = at.is_number() ? fmt::format("{}", at.number()) : at.text();
+  const auto& all = catalogue_acceptance();
+  if (const auto measured = text.empty()
+                                ? std::nullopt
+                                : measured_acceptance(all, model, spec.kind, spec.drafts, text))
+    return *measured;
+  const auto labels = acceptance_labels(all, model, spec.kind, spec.drafts);
+  return {.survival = parse_acceptance(text, spec.drafts, "--accept", labels), .from = "as given"};
+}
+
 }  // namespace
 
 std::optional<Guessing> read_guessing(const JsonValue& s, const Model& model,
@@ -86,20 +106,9 @@ std::optional<Guessing> read_guessing(const JsonValue& s, const Model& model,
   if (accept && !at) accept->fail("nothing: no tokens are guessed (--spec)");
   const auto spec = at ? parse_spec(*at) : std::nullopt;
   if (!spec) return std::nullopt;
-  Guessing guessing{.drafter = drafter_of(*at, *spec, model, layout, catalogues),
-                    .acceptance = {.survival = {}, .from = "as given"}};
-  if (accept) {
-    const std::string text =
-        accept->is_number() ? fmt::format("{}", accept->number()) : accept->text();
-    guessing.acceptance.survival = parse_acceptance(text, spec->drafts, "--accept");
-    return guessing;
-  }
-  const auto measured = catalogue_acceptance(model, spec->kind, spec->drafts);
-  if (!measured)
-    at->fail(fmt::format("--accept beside it: nobody measured how many of {} {} tokens {} accepts",
-                         spec->drafts, to_text(spec->kind), model.name));
-  guessing.acceptance = *measured;
-  return guessing;
+  return Guessing{.drafter = drafter_of(*at, *spec, model, layout, catalogues),
+                  .acceptance = accept ? given_acceptance(*accept, *spec, model)
+                                       : known_acceptance(*at, *spec, model)};
 }
 
 }  // namespace orrery

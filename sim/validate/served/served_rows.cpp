@@ -67,7 +67,8 @@ Traffic traffic_of(const ServingLoad& load) {
 // The model's own modules, with the tokens that others counted of them.
 Guessing guessing_of(const ServingRow& row, const Model& model) {
   const std::int64_t drafts = row.software.drafts;
-  const auto measured = catalogue_acceptance(model, DraftKind::mtp, drafts);
+  const auto measured = measured_acceptance(catalogue_acceptance(), model, DraftKind::mtp, drafts,
+                                            row.software.accept);
   const auto want = [&](bool holds, const char* found, const char* expected) {
     if (!holds) throw Error({.file = model.name, .path = "", .found = found, .expected = expected});
   };
@@ -100,6 +101,8 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
       catalogue_stack(row.software.stack, out.cluster, out.model, job, row.engine.layout.precision);
   if (!moved.name.empty()) set_step_value(out.stack, moved.name, moved.deviations);
   if (guesses(row)) out.guessing = guessing_of(row, out.model);
+  bool& ahead = out.stack.serving.host.guesses_ahead;
+  ahead = row.software.guesses_ahead.value_or(ahead);
   const std::int64_t drafts = out.guessing ? out.guessing->drafter.drafts : 0;
   const auto group = [&](const ServingWorkers& w) {
     return EngineGroup{.layout = w.layout,

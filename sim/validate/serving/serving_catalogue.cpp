@@ -321,6 +321,15 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
     open.taken.clear();
     if (recipe.set.drafts && c.row.software.drafts == 0)
       c.row.software.drafts = recipe.set.drafts->at(1, 0, 0);
+    if (!c.row.software.guesses_ahead && recipe.set.guesses_ahead) {
+      c.row.software.guesses_ahead = recipe.set.guesses_ahead;
+      open.taken.push_back(*recipe.set.guesses_ahead ? "guesses planned ahead"
+                                                     : "guesses not planned ahead");
+    }
+    if (c.row.software.accept.empty() && !recipe.set.accept.empty()) {
+      c.row.software.accept = recipe.set.accept;
+      open.taken.push_back(fmt::format("guesses as right as in {}", recipe.set.accept));
+    }
     if (recipe.set.cache && !cache) {
       cache = true;
       workers.layout.cache = *recipe.set.cache;
@@ -334,6 +343,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       workers.limits.frontend = *recipe.set.frontend;
       open.taken.push_back(
           fmt::format("requests by {}'s server", frontend_text[*recipe.set.frontend]));
+    }
+    if (recipe.set.memory_share && !workers.limits.memory_share) {
+      workers.limits.memory_share = recipe.set.memory_share;
+      open.taken.push_back(fmt::format("{} of the memory", *recipe.set.memory_share));
     }
     open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
     open.number("chunks of", recipe.set.chunk, workers.limits.chunk);

@@ -98,7 +98,7 @@ ServingNumber read_number(const JsonValue& at) {
 ServingSettings read_settings(const JsonValue& at) {
   at.expect_only({"cache", "grouped_gemm", "frontend", "token_budget", "chunk", "max_sequences",
                   "receive_interval", "stream_interval", "drafts", "waves", "balance_steps",
-                  "mixed_graph_rows"});
+                  "mixed_graph_rows", "accept", "guesses_ahead", "memory_share"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -118,6 +118,12 @@ ServingSettings read_settings(const JsonValue& at) {
   read("waves", set.waves);
   read("balance_steps", set.balance_steps);
   read("mixed_graph_rows", set.mixed_graph_rows);
+  if (const auto accept = at.find("accept")) set.accept = accept->text();
+  if (const auto share = at.find("memory_share")) {
+    set.memory_share = share->number();
+    if (*set.memory_share <= 0 || *set.memory_share > 1) share->fail("a share above 0, up to 1");
+  }
+  if (at.find("guesses_ahead")) set.guesses_ahead = flag_at(at, "guesses_ahead");
   return set;
 }
 

@@ -51,6 +51,9 @@ struct ServingSettings {
   std::optional<Frontend> frontend;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
       stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
+  std::string accept;                  // label of the text of which guessed tokens were counted
+  std::optional<bool> guesses_ahead;   // ServingHost
+  std::optional<double> memory_share;  // ServingMemory
 };
 
 // An engine by the names that tables use.

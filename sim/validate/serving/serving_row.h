@@ -51,6 +51,8 @@ struct ServingSoftware {
   ServingSpeculation speculation = ServingSpeculation::unknown;
   std::string speculation_from;  // how that is known
   std::int64_t drafts = 0;       // tokens that are guessed a step
+  std::string accept;            // of which text they are right as often as measured; empty: any
+  std::optional<bool> guesses_ahead = {};  // ServingHost, where it is not the engine's own
 };
 
 // A closed loop of `concurrency` users who send `prompts` requests in all. Lengths are uniform

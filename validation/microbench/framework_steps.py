@@ -170,24 +170,33 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+PHASES = ("forward", "backward", "optimizer", "zero")
+
+
+def timed_step(model, optimizer, tokens):
+    """Host microseconds of each phase of a step."""
+    marks = [time.perf_counter()]
+    loss = loss_of(model(tokens), tokens)
+    marks.append(time.perf_counter())
+    loss.backward()
+    marks.append(time.perf_counter())
+    optimizer.step()
+    marks.append(time.perf_counter())
+    optimizer.zero_grad(set_to_none=True)
+    marks.append(time.perf_counter())
+    return [1e6 * (b - a) for a, b in zip(marks, marks[1:])]
+
+
 def host_times(bench, model, optimizer, repeats=9):
     """Host microseconds of each phase of steps whose device work is tiny."""
     tokens = torch.randint(0, TINY["vocab"], (1, 64), device=bench.device)
-    phases = {"forward": [], "backward": [], "optimizer": [], "zero": []}
+    phases = {phase: [] for phase in PHASES}
     for i in range(repeats + 3):
         torch.cuda.synchronize()
-        marks = [time.perf_counter()]
-        loss = loss_of(model(tokens), tokens)
-        marks.append(time.perf_counter())
-        loss.backward()
-        marks.append(time.perf_counter())
-        optimizer.step()
-        marks.append(time.perf_counter())
-        optimizer.zero_grad(set_to_none=True)
-        marks.append(time.perf_counter())
+        step = timed_step(model, optimizer, tokens)
         if i >= 3:
-            for phase, a, b in zip(phases, marks, marks[1:]):
-                phases[phase].append(1e6 * (b - a))
+            for phase, us in zip(PHASES, step):
+                phases[phase].append(us)
     return phases
 
 

@@ -24,11 +24,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bench import Nvml, host_cpu
-from framework_steps import TINY
-from llama_layer import Model, loss_of
+from framework_steps import PHASES, TINY, timed_step
+from llama_layer import Model
 
 FEW, MANY, TOKENS = 2, 10, 64
-PHASES = ("forward", "backward", "optimizer", "zero")
 
 
 def ddp(device, layers, compiled):
@@ -61,19 +60,6 @@ BUILD = {
 }
 
 
-def step(model, optimizer, tokens):
-    marks = [time.perf_counter()]
-    loss = loss_of(model(tokens), tokens)
-    marks.append(time.perf_counter())
-    loss.backward()
-    marks.append(time.perf_counter())
-    optimizer.step()
-    marks.append(time.perf_counter())
-    optimizer.zero_grad(set_to_none=True)
-    marks.append(time.perf_counter())
-    return [1e6 * (b - a) for a, b in zip(marks, marks[1:])]
-
-
 def measure(build, device, layers, compiled, issues=15, paces=7, run=20):
     """Microseconds: host time of each phase (lists), and of a step in runs without a wait."""
     torch._dynamo.reset()
@@ -81,13 +67,13 @@ def measure(build, device, layers, compiled, issues=15, paces=7, run=20):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     tokens = torch.randint(0, TINY["vocab"], (1, TOKENS), device=device)
     for _ in range(5):
-        step(model, optimizer, tokens)
+        timed_step(model, optimizer, tokens)
     issued = {phase: [] for phase in PHASES}
     for _ in range(issues):
         torch.cuda.synchronize()
         dist.barrier()
         torch.cuda.synchronize()
-        for phase, us in zip(PHASES, step(model, optimizer, tokens)):
+        for phase, us in zip(PHASES, timed_step(model, optimizer, tokens)):
             issued[phase].append(us)
     pace = {"step": [], "forward": [], "backward": []}
     for _ in range(paces):
@@ -95,7 +81,7 @@ def measure(build, device, layers, compiled, issues=15, paces=7, run=20):
         dist.barrier()
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        inside = [step(model, optimizer, tokens) for _ in range(run)]
+        inside = [timed_step(model, optimizer, tokens) for _ in range(run)]
         torch.cuda.synchronize()
         pace["step"].append(1e6 * (time.perf_counter() - begin) / run)
         pace["forward"].append(statistics.median(one[0] for one in inside))

@@ -40,8 +40,6 @@ double launch_seconds(const ServingHost& host, const Launches& launches) {
          launches.collectives * host.eager_collective.get().si();
 }
 
-}  // namespace
-
 // What a rank's host takes to prepare a step: all its batches, where it guesses tokens.
 double host_seconds(const ServingHost& host, std::int64_t sequences, std::size_t chunks,
                     bool guessing) {
@@ -50,6 +48,8 @@ double host_seconds(const ServingHost& host, std::int64_t sequences, std::size_t
   return batch * (guessing ? static_cast<double>(host.guess_batches) : 1) +
          static_cast<double>(chunks) * host.chunk.get().si();
 }
+
+}  // namespace
 
 // A batch of decodes of one size.
 struct Batch {

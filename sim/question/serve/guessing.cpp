@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "sim/base/errors/check.h"
@@ -89,11 +90,9 @@ Acceptance known_acceptance(const JsonValue& at, const Spec& spec, const Model& 
 Acceptance given_acceptance(const JsonValue& at, const Spec& spec, const Model& model) {
   const std::string text = at.is_number() ? fmt::format("{}", at.number()) : at.text();
   const auto& all = catalogue_acceptance();
-  if (const auto measured = text.empty()
-                                ? std::nullopt
-                                : measured_acceptance(all, model, spec.kind, spec.drafts, text))
-    return *measured;
   const auto labels = acceptance_labels(all, model, spec.kind, spec.drafts);
+  if (std::ranges::find(labels, text) != labels.end())
+    return *measured_acceptance(all, model, spec.kind, spec.drafts, text);
   return {.survival = parse_acceptance(text, spec.drafts, "--accept", labels), .from = "as given"};
 }
 

@@ -36,8 +36,7 @@ std::vector<Setting> of_engines() {
       {"accept", text, spec,
        "chance that a guessed token is right once those before it were: 0.8, or by position"
        " 0.9:0.8:0.6; or a text of which it was measured: random-1k-1k; default: as measured for "
-       "the"
-       " model"},
+       "the model"},
       {"token_budget", integer, limits, "rows of a step at most"},
       {"max_sequences", integer, limits,
        "sequences that run on a rank at once; default: the stack's, or as many as have states"},

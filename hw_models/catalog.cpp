@@ -265,9 +265,19 @@ Switch read_switch(const JsonValue& file) {
           .scale_up_link = link ? link->text() : ""};
 }
 
+// One where nobody has measured it: hosts of x86 are taken to be alike.
+Sourced<double> read_thread_time(const JsonValue& file) {
+  const auto told = file.find("thread_time");
+  if (!told) return {.value = 1, .evidence = Evidence::estimated, .reason = "as a DGX H100's"};
+  Sourced<double> time = read_sourced<double>(*told);
+  for (const auto& end : {time.value, time.low, time.high})
+    if (end && !(*end > 0)) told->fail("above 0");
+  return time;
+}
+
 Host read_host(const JsonValue& file) {
   file.expect_only({"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate",
-                    "includes", "hosts_per_rack"});
+                    "includes", "hosts_per_rack", "thread_time"});
   Sourced<std::int64_t> per_rack = {.evidence = Evidence::specified,
                                     .reason = "no tray of a rack that is sold whole"};
   if (const auto hosts = file.find("hosts_per_rack")) {
@@ -283,6 +293,7 @@ Host read_host(const JsonValue& file) {
           .price = read_sourced<Dollars>(file.at("price")),
           .failure_rate = read_sourced<Hertz>(file.at("failure_rate")),
           .includes = read_parts_included(file, "includes"),
+          .thread_time = read_thread_time(file),
           .hosts_per_rack = per_rack};
 }
 

@@ -165,6 +165,25 @@ TEST_CASE("law: a second stream takes no more than one, and no less than none") 
   }));
 }
 
+TEST_CASE("a slower host launches and prepares as much slower, and kernels run as before") {
+  const auto usual = engine("llama3.1-8b", "dgx-h200", {}, "sglang");
+  const auto slow = engine("llama3.1-8b", "dgx-h200", {}, "sglang");
+  REQUIRE(slow->cluster.host.thread_time.get() == 1);
+  slow->cluster.host.thread_time.value = 3;
+  slow->prices =
+      std::make_unique<EnginePrices>(slow->cluster, slow->model, slow->layout, slow->stack, 1024);
+  CHECK(to_seconds(slow->prices->launching()).si() ==
+        Approx(3 * to_seconds(usual->prices->launching()).si()));
+  // A long prompt hides the launches, a short one does not.
+  StepShape prompt;
+  prompt.chunks.push_back({0, 32'768});
+  CHECK(seconds(*slow->prices, prompt) < 1.2 * seconds(*usual->prices, prompt));
+  prompt.chunks.front().tokens = 64;
+  slow->stack.serving.mixed_graph_rows = usual->stack.serving.mixed_graph_rows = 0;
+  CHECK(seconds(*slow->prices, prompt) > 2 * seconds(*usual->prices, prompt));
+  CHECK(load_host("gb200-tray").thread_time.get() > 1);
+}
+
 TEST_CASE("a decode step of a dense model reads its weights, and not much more") {
   // 70.6e9 parameters in BF16 over four H100 of 3.35 TB/s: 10.5 ms at the peak.
   const double floor = 2 * 70.6e9 / 4 / 3.35e12;

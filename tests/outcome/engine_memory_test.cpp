@@ -12,12 +12,13 @@
 namespace orrery {
 namespace {
 
-ServiceCase case_of(const std::string& model, const std::string& cluster) {
+ServiceCase case_of(const std::string& model, const std::string& cluster,
+                    const std::string& stack = "vllm") {
   ServiceCase c;
   c.model = load_model(model, data_root() / "workloads/catalog/models");
   c.cluster = load_cluster(cluster, 1);
   const Job job{.task = Task::decode, .batch = 1, .context = 1};
-  c.stack = catalogue_stack("vllm", c.cluster, c.model, job, PrecisionRecipe::bf16);
+  c.stack = catalogue_stack(stack, c.cluster, c.model, job, PrecisionRecipe::bf16);
   c.traffic.classes = {{"one", 1, FixedLength{100}, FixedLength{20}}};
   c.traffic.arrivals = ClosedLoop{2};
   c.traffic.requests = 4;
@@ -85,6 +86,47 @@ TEST_CASE("engine memory: ranks of tensor parallelism share the tables of words"
   CHECK(whole == Approx(2 * 8.03e9).epsilon(0.001));
   c.engines.layout.tp = 8;
   CHECK(memory_of(c).weights.si() == Approx(whole / 8).epsilon(0.001));
+}
+
+// What vLLM's own log said that the try of its largest step took (PyTorch activation peak), with
+// its defaults of 1,024 sequences and 8,192 tokens on one H100; Qwen3-Next on two H200.
+TEST_CASE("engine memory: what vLLM tries before it counts blocks is as large as it said") {
+  struct Told {
+    std::string model, release;
+    std::int64_t gpus;
+    double gibibytes;
+  };
+  const std::vector<Told> runs = {
+      {"llama3.1-8b", "vllm@0.19", 1, 1.89},   {"qwen3-8b", "vllm@0.19", 1, 2.21},
+      {"qwen3-30b-a3b", "vllm@0.19", 1, 2.68}, {"qwen3-14b", "vllm@0.17", 1, 2.23},
+      {"qwen3-14b", "vllm@0.15", 1, 5.64},     {"qwen3-next-80b-a3b", "vllm@0.11", 2, 5.58}};
+  for (const Told& run : runs) {
+    CAPTURE(run.model, run.release);
+    ServiceCase c = case_of(run.model, run.gpus == 1 ? "dgx-h100" : "dgx-h200", run.release);
+    c.cluster = load_cluster(c.cluster.name, run.gpus);
+    c.engines.layout.tp = run.gpus;
+    c.engines.layout.etp = run.gpus;
+    CHECK(memory_of(c).workspace / Bytes(1024.0 * 1024 * 1024) ==
+          Approx(run.gibibytes).epsilon(0.1));
+  }
+}
+
+TEST_CASE("prompts run in SGLang's graphs on plain engines alone") {
+  const auto first_token = [](std::int64_t ranks, bool graphs, bool apart) {
+    ServiceCase c = case_of("deepseek-v2-lite", "dgx-h200", "sglang@0.5.10");
+    c.cluster = load_cluster("dgx-h200", ranks * (apart ? 2 : 1));
+    c.traffic.arrivals = ClosedLoop{1};
+    c.engines.layout.attention_dp = c.engines.layout.ep = ranks;
+    if (apart) c.decode = c.engines;
+    REQUIRE(c.stack.serving.mixed_graph_rows == 2048);
+    if (!graphs) c.stack.serving.mixed_graph_rows = 0;
+    const ServicePrediction p = predict_service(c, {});
+    REQUIRE(p.refusal.empty());
+    return p.summary.ttft.mean;
+  };
+  CHECK(first_token(1, true, false) < first_token(1, false, false));
+  CHECK(first_token(2, true, false) == first_token(2, false, false));
+  CHECK(first_token(1, true, true) == first_token(1, false, true));
 }
 
 }  // namespace orrery

@@ -41,6 +41,11 @@ struct ServingMemory {
   // What the allocator takes for a step's workspace, over what the step holds of it.
   Sourced<double> workspace_rounding = unstated(1.0);
   bool keeps_mixer_rows = false;  // what attention read and made stays until its layer ends
+  // Engines that try their largest step before they count blocks: bytes that its sampler takes for
+  // each logit of as many sequences as may run (copies, what a sort needs), whole on every rank;
+  // and whether rows that experts read and made stay allocated meanwhile.
+  std::int64_t logit_bytes = 0;
+  bool keeps_expert_rows = false;
 };
 
 // Kernels of a layer that move next to nothing: copies, casts, scales, sums that others fuse. By
@@ -118,6 +123,8 @@ struct StackServing {
   // Of decoding batches; none: steps are launched kernel by kernel.
   std::vector<GraphSizes> graphs;
   std::int64_t mixed_graph_rows = 0;  // steps with prompts of up to so many rows run in graphs too
+  // Only of engines that split tensors alone, guess no tokens and have prompts and decodes.
+  bool mixed_graphs_of_plain = false;
   ServingMemory memory;
   ServingKernels kernels;
   ServingHost host;

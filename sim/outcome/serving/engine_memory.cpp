@@ -102,6 +102,29 @@ Bytes mixer_rows(const Model& model, const EngineLayout& layout, std::int64_t ro
   return Bytes(2 * static_cast<double>(rows) * most);
 }
 
+// Rows that experts read and made, of as many rows as a step may have: what goes in and what the
+// gated products make, each for every choice of a row.
+Bytes expert_rows(const Model& model, const EngineLayout& layout, std::int64_t rows) {
+  double most = 0;
+  for (const LayerClass& layer : model.classes) {
+    const Ffn& ffn = layer.ffn;
+    if (ffn.kind != FfnKind::moe) continue;
+    const auto width = static_cast<double>(ffn.latent > 0 ? ffn.latent : model.hidden);
+    const double made = 2 * static_cast<double>(ffn.width) / static_cast<double>(layout.etp);
+    most = std::max(
+        most, static_cast<double>(ffn.topk) * (std::max(made / 2, width) + std::max(made, width)));
+  }
+  return Bytes(2 * static_cast<double>(rows) * most);
+}
+
+// Of the sampler's try: logits of all sequences that may run, and the rows that they came from.
+Bytes sampler_rows(const Model& model, const ServingMemory& memory, const EnginePolicy& policy) {
+  const auto sequences = static_cast<double>(std::min(policy.max_sequences, policy.token_budget));
+  return Bytes(static_cast<double>(memory.logit_bytes) * sequences *
+                   static_cast<double>(model.vocab) +
+               2 * static_cast<double>(policy.token_budget) * static_cast<double>(model.hidden));
+}
+
 }  // namespace
 
 EngineMemory engine_memory(const Cluster& cluster, const Model& model, const EngineLayout& layout,
@@ -116,6 +139,11 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
                  .workspace = most_of(stages, {C::workspace, C::communication})};
   if (stack.serving.memory.keeps_mixer_rows)
     m.workspace += mixer_rows(model, layout, policy.token_budget);
+  if (const ServingMemory& memory = stack.serving.memory; memory.logit_bytes > 0) {
+    Bytes tried = sampler_rows(model, memory, policy);
+    if (memory.keeps_expert_rows) tried += expert_rows(model, layout, policy.token_budget);
+    m.workspace = std::max(m.workspace, tried);
+  }
   m.outside = stack.serving.memory.outside.get();
   const Kept of_model = kept_of(model, layout, cached);
   Bytes states = of_model.states, window = of_model.window;

@@ -266,8 +266,8 @@ Switch read_switch(const JsonValue& file) {
 }
 
 // One where nobody has measured it: hosts of x86 are taken to be alike.
-Sourced<double> read_thread_time(const JsonValue& file) {
-  const auto told = file.find("thread_time");
+Sourced<double> read_launch_time(const JsonValue& file) {
+  const auto told = file.find("launch_time");
   if (!told) return {.value = 1, .evidence = Evidence::estimated, .reason = "as a DGX H100's"};
   Sourced<double> time = read_sourced<double>(*told);
   for (const auto& end : {time.value, time.low, time.high})
@@ -277,7 +277,7 @@ Sourced<double> read_thread_time(const JsonValue& file) {
 
 Host read_host(const JsonValue& file) {
   file.expect_only({"name", "title", "memory", "memory_bandwidth", "power", "price", "failure_rate",
-                    "includes", "hosts_per_rack", "thread_time"});
+                    "includes", "hosts_per_rack", "launch_time"});
   Sourced<std::int64_t> per_rack = {.evidence = Evidence::specified,
                                     .reason = "no tray of a rack that is sold whole"};
   if (const auto hosts = file.find("hosts_per_rack")) {
@@ -293,7 +293,7 @@ Host read_host(const JsonValue& file) {
           .price = read_sourced<Dollars>(file.at("price")),
           .failure_rate = read_sourced<Hertz>(file.at("failure_rate")),
           .includes = read_parts_included(file, "includes"),
-          .thread_time = read_thread_time(file),
+          .launch_time = read_launch_time(file),
           .hosts_per_rack = per_rack};
 }
 

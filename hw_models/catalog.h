@@ -42,8 +42,8 @@ struct Host {
   Sourced<Dollars> price;  // the same
   Sourced<Hertz> failure_rate;
   PartsIncluded includes;  // what its power and its price hold: the switches and NICs of a DGX
-  // What one thread takes for the same work, over what a DGX H100's Xeon does.
-  Sourced<double> thread_time;
+  // What a thread takes to launch the same operations, over what a DGX H100's Xeon does.
+  Sourced<double> launch_time;
   Sourced<std::int64_t> hosts_per_rack;  // that its maker's rack has trays for; absent: it is no
                                          // tray of a rack that is sold whole
 };

@@ -39,6 +39,8 @@ const std::map<std::string, std::string>& without_effect() {
       {"accelerator.compute.vector_fp32",
        "no operation of a layer states element-wise FLOP: all of these wait for memory"},
       {"host.hosts_per_rack", "where racks are not bought with the accelerators"},
+      {"host.launch_time",
+       "of serving engines alone; tests/engine/engine_prices_test.cpp holds it"},
       {"host.memory", "what this small model offloads fits into a hundredth of it"},
   };
   return keys;

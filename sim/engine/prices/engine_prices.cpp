@@ -40,27 +40,13 @@ double launch_seconds(const ServingHost& host, const Launches& launches) {
          launches.collectives * host.eager_collective.get().si();
 }
 
-// Who has a part in a step that a host prepares.
-struct StepParties {
-  std::int64_t sequences = 0;
-  std::size_t chunks = 0;
-  bool guesses = false, several_ranks = false;
-};
-
-// What a rank's host takes to prepare a step: all its batches, where it guesses tokens, and the
-// word to other ranks.
-double host_seconds(const ServingHost& host, const StepParties& step) {
+// What a rank's host takes to prepare a step: all its batches, where it guesses tokens.
+double host_seconds(const ServingHost& host, std::int64_t sequences, std::size_t chunks,
+                    bool guessing) {
   const double batch =
-      host.step.get().si() + static_cast<double>(step.sequences) * host.sequence.get().si();
-  return batch * (step.guesses ? static_cast<double>(host.guess_batches) : 1) +
-         static_cast<double>(step.chunks) * host.chunk.get().si() +
-         (step.several_ranks ? host.ranks.get().si() : 0);
-}
-
-// Of handing out tokens, a step's share of it.
-double answer_seconds(const StackServing& serving, std::int64_t sequences) {
-  return static_cast<double>(sequences) * serving.host.answer.get().si() /
-         static_cast<double>(serving.policy.stream_interval);
+      host.step.get().si() + static_cast<double>(sequences) * host.sequence.get().si();
+  return batch * (guessing ? static_cast<double>(host.guess_batches) : 1) +
+         static_cast<double>(chunks) * host.chunk.get().si();
 }
 
 }  // namespace
@@ -78,8 +64,8 @@ class EnginePrices::Tables {
          std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
-        thread_time(cluster.host.thread_time.get()),
-        launching(thread_time * launch_seconds(stack.serving.host, segments.launches())),
+        launching(cluster.host.launch_time.get() *
+                  launch_seconds(stack.serving.host, segments.launches())),
         several_ranks(layout.gpus() > 1),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
@@ -151,10 +137,11 @@ class EnginePrices::Tables {
 
   // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
   double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
-    const StepParties parties{sequences, chunks, guesser.has_value(), several_ranks};
-    const double host = thread_time * host_seconds(serving.host, parties);
+    const double host = host_seconds(serving.host, sequences, chunks, guesser.has_value()) +
+                        (several_ranks ? serving.host.ranks.get().si() : 0);
     const double busy = eager ? joined(device, launching) : device;
-    const double answers = thread_time * answer_seconds(serving, sequences);
+    const double answers = static_cast<double>(sequences) * serving.host.answer.get().si() /
+                           static_cast<double>(serving.policy.stream_interval);
     const bool ahead = serving.host.ahead(guesser.has_value());
     return (ahead ? std::max(busy, host) : busy + host) + answers;
   }
@@ -192,8 +179,7 @@ class EnginePrices::Tables {
   void fill(Batch& batch, std::int64_t decodes);
   Segments segments;
   const StackServing& serving;
-  const double thread_time;  // of the host, over that of the one whose times the stack has
-  const double launching;    // of the host, kernel by kernel
+  const double launching;  // of the host, kernel by kernel
   const bool several_ranks;
   const Drafter* drafter;
   std::int64_t drafts;

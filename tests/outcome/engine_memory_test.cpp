@@ -3,6 +3,8 @@
 #include "sim/outcome/serving/engine_memory.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "hw_models/catalog.h"
 #include "sim/outcome/serving/service.h"
@@ -109,6 +111,22 @@ TEST_CASE("engine memory: what vLLM tries before it counts blocks is as large as
     CHECK(memory_of(c).workspace / Bytes(1024.0 * 1024 * 1024) ==
           Approx(run.gibibytes).epsilon(0.1));
   }
+}
+
+TEST_CASE("engine memory: bytes a logit are those that a sampler was measured to take") {
+  ServiceCase sorts = case_of("llama3.1-8b", "dgx-h100", "vllm@0.15");
+  ServiceCase draws = case_of("llama3.1-8b", "dgx-h100", "vllm@0.17");
+  std::ifstream file(data_root() / "validation/logit_bytes.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    const nlohmann::json told = nlohmann::json::parse(line);
+    const bool sort = told.at("sampler") == "sort";
+    if (sort && told.at("sequences") < 128) continue;  // by another algorithm, on no engine here
+    const ServingMemory& memory = (sort ? sorts : draws).stack.serving.memory;
+    CHECK(static_cast<double>(memory.logit_bytes) ==
+          Approx(told.at("bytes_per_logit").get<double>()).epsilon(0.025));
+  }
+  CHECK(lines == 24);
 }
 
 TEST_CASE("prompts run in SGLang's graphs on plain engines alone") {

@@ -107,6 +107,9 @@ struct ServingHost {
   // More time of an engine's first step with prompts that come many at once: kernels are compiled,
   // tuned or loaded. Only runs that measure an engine just started see it.
   Sourced<Seconds> first_prompts = unstated(Seconds(0));
+  // Kernels are chosen and loaded by the number of rows: a warm-up that repeats one prompt leaves
+  // those of other lengths to the first prompts that count.
+  bool first_prompts_by_rows = false;
   // From the client to the engine's queue and back, and for each token of the prompt: the
   // tokeniser. Engines have a server of their own, or stand behind Dynamo's.
   Sourced<Seconds> request_front = unstated(Seconds(0)), dynamo_front = unstated(Seconds(0));

@@ -312,6 +312,8 @@ constexpr Switch switches[] = {
     {"mixed_graphs_of_plain", [](Stack& s) -> bool& { return s.serving.mixed_graphs_of_plain; }},
     {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_mixer_rows; }},
     {"schedules_ahead", [](Stack& s) -> bool& { return s.serving.host.schedules_ahead; }},
+    {"first_prompts_by_rows",
+     [](Stack& s) -> bool& { return s.serving.host.first_prompts_by_rows; }},
     {"guesses_ahead", [](Stack& s) -> bool& { return s.serving.host.guesses_ahead; }},
     {"master_remainders", [](Stack& s) -> bool& { return s.memory.master_remainders; }},
 };

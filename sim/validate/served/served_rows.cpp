@@ -36,7 +36,8 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
   policy.max_sequences = std::min(policy.max_sequences, policy.token_budget / (1 + drafts));
   set_front(policy, stack.serving.host, limits.frontend.value_or(Frontend::engine));
-  if (!load.warmed)  // the engine has just started
+  // The engine has just started, or was warmed by its first prompt alone.
+  if (!load.warmed || stack.serving.host.first_prompts_by_rows)
     policy.first_prompts = to_ticks(stack.serving.host.first_prompts.get());
   if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
   if (limits.receive_interval) policy.receive_interval = *limits.receive_interval;

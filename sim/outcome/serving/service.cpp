@@ -243,18 +243,18 @@ std::string why_all_rejected(const ServicePrediction& p, const ServiceCase& aske
   return longer + "a request's context, an engine's blocks or its step";
 }
 
-// The stack as engines of a group run it.
-Stack stack_of(const EngineGroup& group, const ServiceCase& asked) {
+// The stack as the engines run it.
+Stack stack_of(const ServiceCase& asked) {
   Stack stack = asked.stack;
-  const bool plain =
-      group.layout.attention_dp == 1 && group.layout.pp == 1 && !asked.guessing && !asked.decode;
+  const EngineLayout& layout = asked.engines.layout;
+  const bool plain = layout.attention_dp == 1 && layout.pp == 1 && !asked.guessing && !asked.decode;
   if (stack.serving.mixed_graphs_of_plain && !plain) stack.serving.mixed_graph_rows = 0;
   return stack;
 }
 
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options) {
   ServicePrediction p;
-  const Stack stack = stack_of(asked.engines, asked);
+  const Stack stack = stack_of(asked);
   p.memory = memory_of(asked.engines, asked);
   p.refusal = p.memory.refusal;
   if (asked.decode) {
@@ -267,11 +267,10 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
                             p.memory.sequences, drafter_of(asked));
   ServingFleet fleet{
       .engines = group_of(asked.engines, asked, p.memory, prices, asked.decode.has_value())};
-  const Stack decode_stack = stack_of(asked.decode ? *asked.decode : asked.engines, asked);
   std::optional<EnginePrices> decode_prices;
   std::optional<CacheTransfer> transfer;
   if (asked.decode) {
-    decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, decode_stack,
+    decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
                           p.decode_memory->sequences, drafter_of(asked));
     transfer.emplace(asked.cluster, p.memory);
     fleet.decode = group_of(*asked.decode, asked, *p.decode_memory, *decode_prices, false);

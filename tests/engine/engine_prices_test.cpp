@@ -184,6 +184,26 @@ TEST_CASE("a slower host launches as much slower, and kernels run as before") {
   CHECK(load_host("gb200-tray").launch_time.get() > 1);
 }
 
+TEST_CASE("what a host launches of a step with prompts is less in graphs and without a choice") {
+  const auto e =
+      engine("glm-5", "dgx-h200", {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "sglang");
+  const auto launching = [&](std::int64_t start, std::int64_t tokens) {
+    StepShape prompt;
+    prompt.chunks.push_back({start, tokens});
+    return e->prices->launching(prompt);
+  };
+  e->stack.serving.mixed_graph_rows = 0;
+  // The indexer of GLM-5 chooses 2,048 keys: of no more it is not asked.
+  CHECK(launching(0, 2048) < launching(0, 2049));
+  CHECK(launching(0, 64) == launching(0, 2048));
+  CHECK(launching(2048, 64) == e->prices->launching());
+  CHECK(to_seconds(launching(0, 2048)) > 0.6 * to_seconds(e->prices->launching()));
+  e->stack.serving.mixed_graph_rows = 1024;
+  CHECK(launching(0, 1024) == Ticks{});
+  CHECK(launching(0, 1025) > Ticks{});
+  CHECK(e->prices->launching(decodes(8, 1024)) == Ticks{});
+}
+
 TEST_CASE("a decode step of a dense model reads its weights, and not much more") {
   // 70.6e9 parameters in BF16 over four H100 of 3.35 TB/s: 10.5 ms at the peak.
   const double floor = 2 * 70.6e9 / 4 / 3.35e12;

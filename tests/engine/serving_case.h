@@ -114,7 +114,7 @@ inline ServingGroup random_group(CaseDraws& d, const RequestList& requests,
       d.between(0, 4) == 0 ? std::min<std::int64_t>(2, group.policy.max_sequences) : 1;
   group.shape.token = bytes(2);
   group.shape.plans_ahead = d.flag();
-  group.shape.launching = Ticks{d.between(0, 1'000'000)};
+  group.shape.reads_after_launch = d.flag();
   if (d.between(0, 3) == 0) {
     group.shape.speculation = {.drafts = 2, .survival = {0.7, 0.4}};
     group.policy.token_budget = std::max(group.policy.token_budget, 3 * group.policy.max_sequences);
@@ -128,6 +128,7 @@ inline ServingGroup random_group(CaseDraws& d, const RequestList& requests,
 inline ServingCase random_serving(CaseDraws& d) {
   ServingCase c;
   c.requests = make_requests(random_traffic(d), static_cast<std::uint64_t>(d.between(0, 1 << 20)));
+  c.prices->launch = d.between(0, 1'000'000);
   c.prices->piece = d.flag() ? 0 : d.between(50, 900);
   c.prices->context = d.flag() ? d.between(0, 40) : d.between(0, 4000);
   if (d.between(0, 3) == 0) {  // all times on one grid, so that arrivals meet the ends of steps

@@ -59,13 +59,13 @@ TEST_CASE("serving: decodes go first and prompts are cut to the rest of the budg
 }
 
 TEST_CASE("serving: a host that plans ahead lets a request in a step later") {
-  const AffinePrices prices = flat();
+  AffinePrices prices = flat();
+  prices.launch = 400'000;
   const auto first_of = [&](bool ahead, std::int32_t output, std::int64_t arrival) {
     const RequestList list = list_of(
         {{.prompt = 50, .output = output}, {.arrival = Ticks{arrival}, .prompt = 50, .output = 2}});
     ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
     fleet.engines.shape.plans_ahead = ahead;
-    fleet.engines.shape.launching = Ticks{400'000};
     return microseconds_of(serve(list, fleet, {}).requests[1].first);
   };
   // It comes during the third step, whether that is the last of the other request or not.
@@ -77,6 +77,32 @@ TEST_CASE("serving: a host that plans ahead lets a request in a step later") {
   CHECK(first_of(true, 9, 600'000) == 3);
   CHECK(first_of(true, 9, 0) == 1);
   CHECK(first_of(true, 9, 3'000'000) == 4);
+}
+
+TEST_CASE("serving: what a step made waits until the next prompts are launched") {
+  AffinePrices prices = flat();
+  prices.launch = 800'000;
+  AffineTransfers transfers;
+  const RequestList list = list_of({{.prompt = 100, .output = 3}, {.prompt = 100, .output = 3}});
+  const auto served = [&](bool late, bool apart) {
+    ServingFleet fleet = fleet_of(prices, SchedulerKind::sglang);
+    fleet.engines.shape.plans_ahead = true;
+    fleet.engines.shape.reads_after_launch = late;
+    fleet.transfers = &transfers;
+    if (apart) fleet.decode = fleet.engines;
+    return serve(list, fleet, {});
+  };
+  // A prompt in each of the first two steps. The host launches the second one's from 0.8 to 1.6 us,
+  // and reads the first one's token then. Decodes follow, in a graph.
+  const ServiceTimeline usual = served(false, false), late = served(true, false);
+  CHECK(usual.requests[0].first.ps == 1'000'000);
+  CHECK(late.requests[0].first.ps == 1'600'000);
+  CHECK(late.requests[1].first == usual.requests[1].first);
+  for (const std::size_t i : {0, 1})
+    CHECK(late.requests[i].last == usual.requests[i].last + Ticks{1});
+  // An engine that decodes hears of it as late.
+  CHECK(served(true, true).totals.on_the_way ==
+        served(false, true).totals.on_the_way + 600'000 + 1);
 }
 
 TEST_CASE("serving: each token of a prompt passes the tokeniser") {

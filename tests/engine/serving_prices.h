@@ -13,7 +13,8 @@ namespace orrery {
 class AffinePrices : public StepPrices {
  public:
   std::int64_t base = 1'000'000, sequence = 10'000, context = 7, token = 50'000, past = 3;
-  std::int64_t piece = 0;  // contexts of a piece; each next one costs half a rate more
+  std::int64_t piece = 0;   // contexts of a piece; each next one costs half a rate more
+  std::int64_t launch = 0;  // of a step with prompts, by the host
 
   DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const override {
     if (piece == 0)
@@ -34,6 +35,9 @@ class AffinePrices : public StepPrices {
     for (const PrefillChunk& chunk : shape.chunks)
       time += token * chunk.tokens + past * chunk.tokens * (chunk.start / 64);
     return Ticks{time};
+  }
+  Ticks launching(const StepShape& shape) const override {
+    return Ticks{shape.chunks.empty() ? 0 : launch};
   }
 };
 

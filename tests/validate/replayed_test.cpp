@@ -168,12 +168,15 @@ class Flat : public StepPrices {
     return {.at_first = ms, .per_token = {}, .first = 0, .last = std::int64_t{1} << 60};
   }
   Ticks step(const StepShape&) const override { return ms; }
+  Ticks launching(const StepShape&) const override { return launch; }
   static constexpr Ticks ms{1'000'000'000};
+  Ticks launch{1};
 };
 
 ServiceTimeline served(const std::vector<std::pair<int, int>>& lengths, const EnginePolicy& policy,
-                       std::int64_t blocks, const HostStalls& stalls) {
-  const Flat prices;
+                       std::int64_t blocks, const HostStalls& stalls, Ticks launching = Ticks{1}) {
+  Flat prices;
+  prices.launch = launching;
   RequestList list;
   for (const auto& [prompt, output] : lengths)
     list.requests.push_back({.prompt = prompt, .output = output});
@@ -200,10 +203,10 @@ TEST_CASE("a host that is never kept away, or whose device has enough to do, sta
   const ServiceTimeline plain = served(lengths, policy, 1000, {});
   CHECK(served(lengths, policy, 1000, {.share = 0, .mean = Flat::ms * 50}) == plain);
   CHECK(served(lengths, policy, 1000, {.share = 1, .mean = Ticks{1'000'000}}) == plain);
-  const HostStalls bare{.share = 1, .mean = Flat::ms * 50, .launching = Flat::ms};
-  const ServiceTimeline late = served(lengths, policy, 1000, bare);
+  const HostStalls bare{.share = 1, .mean = Flat::ms * 50};
+  const ServiceTimeline late = served(lengths, policy, 1000, bare, Flat::ms);
   CHECK(late.end > plain.end);
-  CHECK(late == served(lengths, policy, 1000, bare));
+  CHECK(late == served(lengths, policy, 1000, bare, Flat::ms));
 }
 
 TEST_CASE("a chunk of our engine's waits for blocks where another engine's makes room",

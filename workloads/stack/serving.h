@@ -74,6 +74,8 @@ struct ServingKernels {
   // What the choice among an indexer's scores takes, where they are more than are chosen:
   // operations of the fp32 units that take as long, as such kernels go with the clock.
   Sourced<double> index_choice = unstated(0.0);
+  // Prompts of no more tokens than an indexer chooses are attended to whole.
+  bool short_prompts_whole = false;
   // How often the most popular expert is chosen over the least popular one (ExpertRouting).
   Sourced<double> expert_popularity = unstated(1.0);
 };
@@ -87,6 +89,9 @@ struct ServingHost {
   // Of a step that several ranks run: the scheduler's word to the others, their answers.
   Sourced<Seconds> ranks = unstated(Seconds(0));
   bool schedules_ahead = false;
+  // The tokens of a step are read once the next one is launched.
+  bool reads_after_launch = false;
+  bool prompts_ahead = true;  // so do engines of prompts alone
   // Of steps that guess tokens: batches that the host prepares for one (as passes of the guesser
   // are batches of their own), and whether it does so while the step before runs, as it schedules
   // ahead.

@@ -40,6 +40,35 @@ double launch_seconds(const ServingHost& host, const Launches& launches) {
          launches.collectives * host.eager_collective.get().si();
 }
 
+// Keys that any indexer of a model chooses; 0: it has none.
+std::int64_t fewest_chosen(const Model& model) {
+  std::int64_t fewest = 0;
+  for (const LayerClass& layer : model.classes) {
+    if (layer.mixer.index_heads == 0) continue;
+    const std::int64_t chosen = layer.mixer.index_topk;
+    fewest = fewest == 0 ? chosen : std::min(fewest, chosen);
+  }
+  return fewest;
+}
+
+// Seconds in which a host launches a step with prompts kernel by kernel.
+class StepLaunching {
+ public:
+  StepLaunching(const Host& host, const Model& model, const StackServing& serving,
+                const Segments& segments)
+      : usual_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(true))),
+        whole_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(false))),
+        chosen_(serving.kernels.short_prompts_whole ? fewest_chosen(model) : 0) {}
+  double of(const std::vector<PrefillChunk>& chunks) const {
+    const auto whole = [&](const PrefillChunk& c) { return c.start + c.tokens <= chosen_; };
+    return !chunks.empty() && std::all_of(chunks.begin(), chunks.end(), whole) ? whole_ : usual_;
+  }
+
+ private:
+  double usual_, whole_;  // whether indexers choose among the keys of a prompt, or it sees them all
+  std::int64_t chosen_;   // prompts of up to so many tokens see all
+};
+
 // What a rank's host takes to prepare a step: all its batches, where it guesses tokens.
 double host_seconds(const ServingHost& host, std::int64_t sequences, std::size_t chunks,
                     bool guessing) {
@@ -64,8 +93,7 @@ class EnginePrices::Tables {
          std::int64_t most, const Drafter* drafts_by)
       : segments(cluster, model, layout, stack),
         serving(stack.serving),
-        launching(cluster.host.launch_time.get() *
-                  launch_seconds(stack.serving.host, segments.launches())),
+        launching(cluster.host, model, stack.serving, segments),
         several_ranks(layout.gpus() > 1),
         drafter(drafts_by),
         drafts(drafts_by == nullptr ? 0 : drafts_by->drafts),
@@ -136,10 +164,11 @@ class EnginePrices::Tables {
   }
 
   // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
-  double with_host(double device, std::int64_t sequences, std::size_t chunks, bool eager) const {
-    const double host = host_seconds(serving.host, sequences, chunks, guesser.has_value()) +
+  double with_host(double device, std::int64_t sequences, const std::vector<PrefillChunk>& chunks,
+                   bool eager) const {
+    const double host = host_seconds(serving.host, sequences, chunks.size(), guesser.has_value()) +
                         (several_ranks ? serving.host.ranks.get().si() : 0);
-    const double busy = eager ? joined(device, launching) : device;
+    const double busy = eager ? joined(device, launching.of(chunks)) : device;
     const double answers = static_cast<double>(sequences) * serving.host.answer.get().si() /
                            static_cast<double>(serving.policy.stream_interval);
     const bool ahead = serving.host.ahead(guesser.has_value());
@@ -179,7 +208,7 @@ class EnginePrices::Tables {
   void fill(Batch& batch, std::int64_t decodes);
   Segments segments;
   const StackServing& serving;
-  const double launching;  // of the host, kernel by kernel
+  const StepLaunching launching;
   const bool several_ranks;
   const Drafter* drafter;
   std::int64_t drafts;
@@ -211,7 +240,7 @@ void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
   for (const std::int64_t node : nodes) batch.attention.push_back(attention_seconds(decodes, node));
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto at = [&](std::size_t node) {
-      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, 0, graph == 0)));
+      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, {}, graph == 0)));
     };
     const std::int64_t first = decodes * nodes[i], next = decodes * nodes[i + 1];
     const std::int64_t rise = std::max<std::int64_t>(0, (at(i + 1) - at(i)).ps);
@@ -261,7 +290,7 @@ Ticks EnginePrices::step(const StepShape& shape) const {
       if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
     }
   }
-  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks.size(), !run.in_graph)));
+  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks, !run.in_graph)));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
@@ -292,11 +321,16 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   }
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] +=
-      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), !run.in_graph) - device);
+      Seconds(t.with_host(device, run.sequences, shape.chunks, !run.in_graph) - device);
   return parts;
 }
 
-Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching)); }
+Ticks EnginePrices::launching(const StepShape& shape) const {
+  if (!shape.beside_prompts() || tables_->run_of(shape).in_graph) return {};
+  return to_ticks(Seconds(tables_->launching.of(shape.chunks)));
+}
+
+Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching.of({}))); }
 
 Seconds StepParts::total() const {
   Seconds sum = drafting;

@@ -41,10 +41,10 @@ class EnginePrices : public StepPrices {
 
   DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const override;
   Ticks step(const StepShape& shape) const override;
+  Ticks launching(const StepShape& shape) const override;
   // The same, by parts, computed anew.
   StepParts parts(const StepShape& shape) const;
-  // What the host needs to launch a step kernel by kernel.
-  Ticks launching() const;
+  Ticks launching() const;  // of a step with prompts in no graph; indexers choose
 
  private:
   class Tables;

@@ -100,7 +100,9 @@ PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
   });
 }
 
-Launches Segments::launches() const {
+Launches Segments::launches(bool indexed) const {
+  // Of an indexer whose choice is all: its key's product, and what writes the key.
+  constexpr double key_alone = 2;
   Launches all;
   const auto add = [&all](const Segment& segment, double times) {
     for (const Operation& operation : segment.operations) {
@@ -110,7 +112,11 @@ Launches Segments::launches() const {
     all.operations += times * static_cast<double>(segment.second.operations.size());
   };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
-    const LayerClass& layer = model_.classes[i];
+    LayerClass layer = model_.classes[i];
+    if (!indexed && layer.mixer.index_heads > 0) {
+      layer.mixer.index_heads = layer.mixer.index_topk = 0;
+      all.operations += key_alone * layers_of_[i];
+    }
     add(operations_.layer(layer, 1), layers_of_[i]);
     add(operations_.prefill(layer.mixer, 0, 1), layers_of_[i]);
   }

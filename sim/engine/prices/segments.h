@@ -38,8 +38,9 @@ class Segments {
                    bool in_graph) const;
   PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;
   PhaseTime prefill(const PrefillChunk& chunk) const;
-  // What the host launches for a step with a prompt where no graph holds it.
-  Launches launches() const;
+  // What the host launches for a step with a prompt where no graph holds it; `indexed`: indexers
+  // choose among its keys.
+  Launches launches(bool indexed) const;
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;

@@ -32,7 +32,8 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
       first_replica_(first_replica),
       records_(records),
       ledger_{records, totals, gaps},
-      times_(count_all(groups), never) {
+      times_(count_all(groups), never),
+      reads_after_launch_(groups.front().run.shape.reads_after_launch) {
   replicas_.reserve(times_.size());
   for (const ClockGroup& group : groups) {
     groups_.push_back({RequestRouter(group.router, list_, group.replicas, group.run.seed),
@@ -83,6 +84,7 @@ void FleetClock::run(const ServingOptions& options) {
         CHECK_THAT(replicas_[replica].consistent(), "blocks of an engine do not add up");
     }
     awake_.clear();
+    hand_over(now);
     if (options.progress && (events & 0xFFFF) == 0xFFFF) options.progress(done_);
   }
   for (Replica& replica : replicas_) replica.close(end);
@@ -102,8 +104,8 @@ bool FleetClock::arrivals_at(Ticks now) {
   if (!events_.peek(time) || time > now) return false;
   events_.pop(time, event);
   request = static_cast<std::uint32_t>(event.a);
-  if (event.kind == arrival) {
-    arrive(now, request);
+  if (event.kind != transferred) {
+    event.kind == arrival ? arrive(now, request) : finished(now, request);
     return true;
   }
   const auto from = static_cast<std::size_t>(event.b);
@@ -158,22 +160,44 @@ void FleetClock::settle(Ticks now, std::size_t replica) {
   times_.set(replica, never);
   ended_.clear();
   replicas_[replica].settle(now, ended_);
-  for (const std::uint32_t request : ended_) ended(now, replica, request);
+  // When the host reads what ended, the next step tells.
+  const bool late = replica < groups_.front().count && reads_after_launch_;
+  for (const std::uint32_t request : ended_)
+    if (late)
+      read_late_.emplace_back(replica, request);
+    else
+      ended(now, replica, request, {});
   awake_.push_back(static_cast<std::uint32_t>(replica));
 }
 
-void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request) {
+// What ended now, as late as its engine reads it: when the next step has started, at least.
+void FleetClock::hand_over(Ticks now) {
+  for (const auto& [replica, request] : read_late_)
+    ended(now, replica, request, max(Ticks{1}, replicas_[replica].reads_late()));
+  read_late_.clear();
+}
+
+void FleetClock::ended(Ticks now, std::size_t replica, std::uint32_t request, Ticks late) {
   const std::size_t group = groups_.size() > 1 && replica >= groups_[1].first ? 1 : 0;
   groups_[group].router.ended(replica - groups_[group].first, request);
   const Request& r = list_.requests[request];
   if (group == 0 && groups_.size() > 1 && r.output > 1) {
     Ticks& link = links_[replica];
-    link = max(link, now) + transfers_->on_link(r.prompt);
+    link = max(link, now + late) + transfers_->on_link(r.prompt);
     const Ticks there = link + transfers_->latency(r.prompt);
     totals.on_the_way += (there - now).ps;
     events_.push(there, {transferred, request, static_cast<std::int64_t>(replica)});
     return;
   }
+  records_[request].last += late;
+  totals.read_late += late.ps;
+  if (late > Ticks{})
+    events_.push(now + late, {read, request, 0});
+  else
+    finished(now, request);
+}
+
+void FleetClock::finished(Ticks now, std::uint32_t request) {
   records_[request].state = RequestState::finished;
   answered(now, request);
 }

@@ -43,7 +43,7 @@ class FleetClock {
     RequestRouter router;
     std::size_t first, count;  // of replicas_
   };
-  enum Kind : std::uint32_t { arrival, transferred };
+  enum Kind : std::uint32_t { arrival, transferred, read };
 
   bool next_own(Ticks& time, std::uint32_t& request);
   bool arrivals_at(Ticks now);
@@ -52,7 +52,9 @@ class FleetClock {
   void arrive(Ticks now, std::uint32_t request);
   void send(Ticks now, std::size_t group, const Waiting& waiting);
   void settle(Ticks now, std::size_t replica);
-  void ended(Ticks now, std::size_t replica, std::uint32_t request);
+  void hand_over(Ticks now);
+  void ended(Ticks now, std::size_t replica, std::uint32_t request, Ticks late);
+  void finished(Ticks now, std::uint32_t request);
   void answered(Ticks now, std::uint32_t request);
 
   const RequestList& list_;
@@ -69,7 +71,9 @@ class FleetClock {
   EventQueue events_;
   std::vector<Ticks> links_;  // when the link of a prefill engine is free
   std::vector<std::uint32_t> awake_, ended_;
-  std::size_t next_ = 0;  // in own_ or the list
+  bool reads_after_launch_;  // the engines that requests come to
+  std::vector<std::pair<std::size_t, std::uint32_t>> read_late_;  // replica and request
+  std::size_t next_ = 0;                                          // in own_ or the list
   std::int64_t done_ = 0;
 };
 

@@ -357,10 +357,12 @@ void Rank::speak(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended) 
   const Request& request = run_.requests.requests[slot.request];
   RequestRecord& record = ledger_.records[slot.request];
   std::erase(prefills_, s);
-  if (slot.emitted == 0)
+  if (slot.emitted == 0) {
     record.first = now;
-  else
+    scratch_.first_words.push_back(slot.request);
+  } else {
     ledger_.gaps.add(now - record.last, 1);
+  }
   record.last = now;
   ++slot.emitted;
   ++ledger_.totals.emitted;
@@ -374,6 +376,12 @@ void Rank::speak(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended) 
   else
     free_blocks(slot, slot.blocks);
   finish(s, now, ended);
+}
+
+void Rank::delay_first_tokens(Ticks by) {
+  for (const std::uint32_t request : scratch_.first_words) ledger_.records[request].first += by;
+  ledger_.totals.read_late -= static_cast<std::int64_t>(scratch_.first_words.size()) * by.ps;
+  scratch_.first_words.clear();
 }
 
 bool Rank::sent(std::uint32_t request) {
@@ -448,6 +456,7 @@ void Rank::settle_decodes(const StepRun& made, std::vector<std::uint32_t>& ended
 }
 
 void Rank::settle(const StepRun& made, std::vector<std::uint32_t>& ended) {
+  scratch_.first_words.clear();
   if (plan_.shape.decodes > 0) settle_decodes(made, ended);
   for (const RankPlan::Part& part : plan_.parts) {
     Slot& slot = slots_[part.slot];

@@ -24,7 +24,7 @@ namespace orrery {
 // What is drawn depends on the seed and on when the step starts.
 struct HostStalls {
   double share = 0;
-  Ticks mean, launching;
+  Ticks mean;
 };
 
 // Blocks that a sequence keeps beside those of its tokens, from its start to its end: states of
@@ -49,10 +49,12 @@ struct EngineShape {
   HostStalls stalls;
   Speculation speculation;
   bool prefill_only = false;  // its requests go on elsewhere after their first token
-  // The host plans a step while the one before it runs: as soon as it has launched that, which
-  // takes it `launching` where prompts are in it. What comes later joins the step after.
+  // The host plans a step while the one before it runs: as soon as it has launched that.
+  // What comes later joins the step after.
   bool plans_ahead = false;
-  Ticks launching;
+  // The host reads what a step made once it has launched the next one. Where that one has prompts,
+  // and its launching outlasts the step, first tokens are late.
+  bool reads_after_launch = false;
   std::int64_t longest = 0;  // tokens of a request, prompt and output; longer are rejected; 0: any
 };
 
@@ -166,6 +168,8 @@ class Rank {
   const RankPlan& plan() const { return plan_; }
   // Steps of the plan have been made. Appends the requests that ended.
   void settle(const StepRun& made, std::vector<std::uint32_t>& ended);
+  // First tokens of the last step are read so much later.
+  void delay_first_tokens(Ticks by);
   // Another engine has read the keys and values of a request that ended here; false: not from here.
   bool sent(std::uint32_t request);
   Ticks next_ready() const;  // of what is being loaded; the end of time where nothing is
@@ -210,6 +214,7 @@ class Rank {
   std::vector<Slot> sending_;  // their blocks are still read from elsewhere
   struct Scratch {
     std::vector<std::uint32_t> finished;
+    std::vector<std::uint32_t> first_words;  // requests that spoke first with the last step
     std::vector<std::int64_t> accepted;
   };
   Scratch scratch_;

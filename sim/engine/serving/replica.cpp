@@ -103,11 +103,30 @@ bool Replica::holds_prompts_at(const Lane& lane, Ticks now) const {
   return done % run_.policy.balance_steps > 0;
 }
 
+// Of the step that is planned: that of the rank whose host takes longest.
+Ticks Replica::launching(const Lane& lane) const {
+  if (!with_prompts(lane.ranks)) return {};
+  Ticks longest;
+  for (const Rank& rank : lane.ranks)
+    longest = max(longest, run_.prices.launching(rank.plan().shape));
+  return longest;
+}
+
 // While the last of its steps runs.
 bool Replica::next_is_planned(const Lane& lane, Ticks now) const {
   if (!run_.shape.plans_ahead) return false;
-  const Ticks began = lane.steps.after(lane.steps.steps - 1);
-  return now > began + (with_prompts(lane.ranks) ? run_.shape.launching : Ticks{});
+  return now > lane.steps.after(lane.steps.steps - 1) + launching(lane);
+}
+
+// The host began to launch the step that starts now as soon as the one before was launched, and
+// reads that one's tokens when it is done with it.
+void Replica::read_late(Lane& lane, Ticks now) {
+  late_ = {};
+  if (!run_.shape.reads_after_launch || lane.ended != now || lanes_.size() > 1) return;
+  late_ = max(Ticks{}, launching(lane) - lane.after_launching);
+  // Where other engines decode, those hand out the first tokens.
+  if (late_ > Ticks{} && !run_.shape.prefill_only)
+    for (Rank& rank : lane.ranks) rank.delay_first_tokens(late_);
 }
 
 // What came while the step before ran: the one that was planned then starts without it. Where
@@ -120,10 +139,12 @@ void Replica::take_in(Lane& lane, Ticks now) {
     lane.ranks[rank].enqueue(waiting);
   }
   lane.unseen.clear();
-  if (!lane.busy())
+  if (!lane.busy()) {
+    lane.ended = Ticks{-1};  // the host has read what that step made
     start(lane, now);
-  else if (matters)
+  } else if (matters) {
     cut(lane, now + Ticks{1});
+  }
 }
 
 // Steps that ended before the time, of those that are planned; the last one never counts.
@@ -170,6 +191,8 @@ void Replica::settle(Lane& lane, Ticks now, std::vector<std::uint32_t>& ended) {
   CHECK_THAT(now == lane.steps.end(), "an engine's steps end at another time");
   count(lane, now);
   const StepRun made = lane.steps;
+  lane.ended = now;
+  lane.after_launching = max(Ticks{}, now - made.after(made.steps - 1) - launching(lane));
   const StepRecord steps = ledger_.log ? record(lane) : StepRecord{};
   if (lane.counts) lane.held = (lane.held + made.steps - 1) % run_.policy.balance_steps;
   lane.steps.steps = 0;
@@ -224,6 +247,7 @@ void Replica::start(Ticks now) {
 void Replica::start(Lane& lane, Ticks now) {
   lane.steps = {.start = now, .steps = 0};
   lane.next = never;
+  late_ = {};
   if (now < entrance_) {
     const bool idle = std::all_of(lane.ranks.begin(), lane.ranks.end(),
                                   [](const Rank& rank) { return rank.idle(); });
@@ -246,6 +270,7 @@ void Replica::start(Lane& lane, Ticks now) {
   }
   // A rank without work takes part in the steps of the others; what it waits for ends them.
   price(lane);
+  read_late(lane, now);
   if (run_.shape.stalls.share > 0) lane.steps.first += stall(lane, now);
   CHECK_THAT(lane.steps.first > Ticks{}, "a step takes no time");
   if (lanes_.size() > 1) {
@@ -283,12 +308,13 @@ bool Replica::counts_on(const Lane& lane) const {
 }
 
 Ticks Replica::stall(const Lane& lane, Ticks now) const {
-  if (!with_prompts(lane.ranks)) return {};
+  const Ticks launching = this->launching(lane);
+  if (launching == Ticks{}) return {};
   const HostStalls& stalls = run_.shape.stalls;
   RandomStream stream(run_.seed, static_cast<std::uint64_t>(now.ps));
   if (stream.uniform() >= stalls.share) return {};
   const Ticks taken{std::llround(stream.exponential(static_cast<double>(stalls.mean.ps)))};
-  const Ticks hidden = max(Ticks{}, lane.steps.first - stalls.launching);
+  const Ticks hidden = max(Ticks{}, lane.steps.first - launching);
   return max(Ticks{}, taken - hidden);
 }
 

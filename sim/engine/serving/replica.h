@@ -28,6 +28,8 @@ class Replica {
   // Ends the steps that end now. Appends the requests that ended.
   void settle(Ticks now, std::vector<std::uint32_t>& ended);
   void sent(std::uint32_t request);  // to another engine: its blocks are free
+  // How long after the steps that ended now the host reads what they made; known once it started.
+  Ticks reads_late() const { return late_; }
   // Plans what starts now; an engine without work waits.
   void start(Ticks now);
   bool busy() const;                    // every lane is
@@ -45,6 +47,8 @@ class Replica {
     std::int64_t held = 0;  // steps since prompts were let in, or last waited as long as they may
     bool counts = false;    // a step of decodes counts on
     StepRun steps;          // none: it waits
+    // Of the step that ended last: when it did, how long after its launching.
+    Ticks ended, after_launching;
     std::vector<std::pair<std::size_t, Waiting>> unseen;  // came to a rank during the last step
     std::int64_t running = 0, queued = 0;  // since they were planned; kept for a log alone
     Ticks next;
@@ -57,6 +61,8 @@ class Replica {
   void hold_prompts(Lane& lane);
   bool counts_on(const Lane& lane) const;  // towards the steps that prompts may be held
   bool next_is_planned(const Lane& lane, Ticks now) const;
+  Ticks launching(const Lane& lane) const;
+  void read_late(Lane& lane, Ticks now);
   bool holds_prompts_at(const Lane& lane, Ticks now) const;
   static std::int64_t steps_before(const Lane& lane, Ticks now);
   void take_in(Lane& lane, Ticks now);
@@ -78,6 +84,7 @@ class Replica {
   std::int32_t number_ = 0;
   std::size_t kept_ = 0;   // records of the log
   Ticks next_, entrance_;  // when the first stage of a pipeline is free
+  Ticks late_;
 };
 
 }  // namespace orrery

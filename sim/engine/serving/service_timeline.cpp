@@ -104,6 +104,7 @@ ServiceTotals& ServiceTotals::operator+=(const ServiceTotals& o) {
   waited += o.waited;
   on_the_way += o.on_the_way;
   waited_there += o.waited_there;
+  read_late += o.read_late;
   return *this;
 }
 

@@ -54,6 +54,8 @@ struct ServiceTotals {
   __int128 waited = 0;                         // the sum of the times that requests waited
   // Of requests that go from one engine to another: on their way, and then before the other's step.
   __int128 on_the_way = 0, waited_there = 0;
+  // How much later last tokens were read than made, over all, less the same of first tokens.
+  __int128 read_late = 0;
   ServiceTotals& operator+=(const ServiceTotals& other);
   bool operator==(const ServiceTotals&) const = default;
 };

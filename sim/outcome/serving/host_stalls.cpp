@@ -10,9 +10,7 @@ HostStalls host_stalls(const StackServing& serving, Ticks launching) {
   const Ticks mean = to_ticks(serving.host.stall.get());
   if (mean <= Ticks{}) return {};
   const double lasting = static_cast<double>(launching.ps) / static_cast<double>(mean.ps);
-  return {.share = std::min(1.0, serving.host.stall_share.get() * lasting),
-          .mean = mean,
-          .launching = launching};
+  return {.share = std::min(1.0, serving.host.stall_share.get() * lasting), .mean = mean};
 }
 
 }  // namespace orrery

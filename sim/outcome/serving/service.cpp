@@ -128,7 +128,7 @@ EngineMemory memory_of(const EngineGroup& group, const ServiceCase& asked) {
   return m;
 }
 
-ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
+ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked, const Stack& stack,
                       const EngineMemory& memory, const EnginePrices& prices, bool prefill_only) {
   EnginePolicy policy = policy_of(group, asked);
   policy.max_sequences = memory.sequences;
@@ -137,11 +137,11 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked,
                     .ranks = group.layout.attention_dp,
                     .lanes = group.layout.pp,
                     .token = memory.token,
-                    .stalls = host_stalls(asked.stack.serving, prices.launching()),
+                    .stalls = host_stalls(stack.serving, prices.launching()),
                     .speculation = speculation_of(asked),
                     .prefill_only = prefill_only,
-                    .plans_ahead = asked.stack.serving.host.ahead(asked.guessing.has_value()),
-                    .launching = prices.launching(),
+                    .plans_ahead = stack.serving.host.ahead(asked.guessing.has_value()),
+                    .reads_after_launch = stack.serving.host.reads_after_launch,
                     .longest = asked.longest},
           .policy = policy,
           .prices = &prices,
@@ -252,9 +252,17 @@ Stack stack_of(const ServiceCase& asked) {
   return stack;
 }
 
+// As engines run it that decode nothing.
+Stack stack_of_prompts(Stack stack) {
+  ServingHost& host = stack.serving.host;
+  if (!host.prompts_ahead) host.schedules_ahead = host.reads_after_launch = false;
+  return stack;
+}
+
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options) {
   ServicePrediction p;
   const Stack stack = stack_of(asked);
+  const Stack first = asked.decode ? stack_of_prompts(stack) : stack;
   p.memory = memory_of(asked.engines, asked);
   p.refusal = p.memory.refusal;
   if (asked.decode) {
@@ -263,17 +271,17 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
   }
   if (!p.refusal.empty()) return p;
   p.requests = make_requests(asked.traffic, asked.seed);
-  const EnginePrices prices(asked.cluster, asked.model, asked.engines.layout, stack,
+  const EnginePrices prices(asked.cluster, asked.model, asked.engines.layout, first,
                             p.memory.sequences, drafter_of(asked));
   ServingFleet fleet{
-      .engines = group_of(asked.engines, asked, p.memory, prices, asked.decode.has_value())};
+      .engines = group_of(asked.engines, asked, first, p.memory, prices, asked.decode.has_value())};
   std::optional<EnginePrices> decode_prices;
   std::optional<CacheTransfer> transfer;
   if (asked.decode) {
     decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
                           p.decode_memory->sequences, drafter_of(asked));
     transfer.emplace(asked.cluster, p.memory);
-    fleet.decode = group_of(*asked.decode, asked, *p.decode_memory, *decode_prices, false);
+    fleet.decode = group_of(*asked.decode, asked, stack, *p.decode_memory, *decode_prices, false);
     fleet.transfers = &*transfer;
   }
   p.timeline = serve(p.requests, fleet,

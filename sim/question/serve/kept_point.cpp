@@ -20,11 +20,12 @@ auto fields(EitherConst<EngineMemory> auto& m) {
 auto fields(EitherConst<ServiceTotals> auto& t) {
   auto& [steps, decode_steps, mixed_steps, busy, decode_time, mixed_time, sequences, prefilled,
          emitted, prompts, cached, from_tiers, recomputed, restored, found_again, preemptions,
-         drafted, accepted, queued_time, running_time, waited, on_the_way, waited_there] = t;
+         drafted, accepted, queued_time, running_time, waited, on_the_way, waited_there,
+         read_late] = t;
   return std::tie(steps, decode_steps, mixed_steps, busy, decode_time, mixed_time, sequences,
                   prefilled, emitted, prompts, cached, from_tiers, recomputed, restored,
                   found_again, preemptions, drafted, accepted, queued_time, running_time, waited,
-                  on_the_way, waited_there);
+                  on_the_way, waited_there, read_late);
 }
 // Requests and gaps are of a point that is alone.
 auto fields(EitherConst<ServiceTimeline> auto& t) {

@@ -20,7 +20,7 @@
 namespace orrery {
 
 // Steps with prompts that the host launches kernel by kernel and is kept from: a share of them, an
-// exponential time each. A device that has more to do than `launching` takes hides the difference.
+// exponential time each. A device that has more to do than launching takes hides the difference.
 // What is drawn depends on the seed and on when the step starts.
 struct HostStalls {
   double share = 0;

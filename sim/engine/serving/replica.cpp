@@ -121,7 +121,6 @@ bool Replica::next_is_planned(const Lane& lane, Ticks now) const {
 // The host began to launch the step that starts now as soon as the one before was launched, and
 // reads that one's tokens when it is done with it.
 void Replica::read_late(Lane& lane, Ticks now) {
-  late_ = {};
   if (!run_.shape.reads_after_launch || lane.ended != now || lanes_.size() > 1) return;
   late_ = max(Ticks{}, launching(lane) - lane.after_launching);
   // Where other engines decode, those hand out the first tokens.

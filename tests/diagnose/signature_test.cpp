@@ -152,6 +152,30 @@ TEST_CASE("kernels that name an older chip are told, products in 32 bits left ou
   CHECK_FALSE(has_older_kernels({}, KernelClass::attention));
 }
 
+TEST_CASE("threads are counted of kernels whose number follows the batch") {
+  using observe::KernelClass;
+  const auto add = [](observe::Profile& p, const char* name, double ms, std::int64_t blocks) {
+    p.kernels.push_back({.name = name,
+                         .what = KernelClass::elementwise,
+                         .count = 1,
+                         .total = Seconds(ms / 1e3),
+                         .shape = {.grid = {blocks, 1, 1}}});
+  };
+  std::vector<observe::Profile> two(2);
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    observe::Profile& p = two[static_cast<std::size_t>(rank)];
+    add(p, "gelu", 4, 600 + 200 * rank);
+    add(p, "cast of weights", 6, 5000);
+  }
+  add(two[1], "chosen on one rank", 5, 9000);
+  CHECK(threads_of(two) == std::vector<double>{600, 800});
+  // A small kernel that alone differs is chance: all count, and ranks are equal but for it.
+  two[0].kernels[0].total = two[1].kernels[0].total = Seconds(1e-5);
+  two[1].kernels.pop_back();
+  CHECK(threads_of(two) == std::vector<double>{5600, 5800});
+  CHECK(threads_of({}).empty());
+}
+
 TEST_CASE("a tool lists devices that the run does not use, which are none of its ranks") {
   using observe::Counter;
   const HealthyRun run = one_gpu();

@@ -81,7 +81,8 @@ void ask(FaultRun& run, const Simulated& program) {
   const Diagnosis d = diagnose(program.scenario, program.prediction, seen);
   run.found = cause_text[d.first().kind];
   run.step_s = d.gap.measured_s;
-  run.explained_s = d.first().faulty_s - d.first().healthy_s;
+  // What the cause costs, as its action says it: a share of the step that was measured.
+  run.explained_s = run.step_s * (1 - d.first().healthy_s / d.first().faulty_s);
   for (const Finding& f : d.findings) {
     if (run.top.size() < 3) run.top.emplace_back(cause_text[f.kind]);
     if (cause_text[f.kind] == run.truth) run.probability = f.probability;

@@ -37,6 +37,8 @@ std::vector<int> ranks_seen(const Observations& run, std::size_t gpus);
 void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);
 void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<double> step_s,
                    const RunState& healthy, const Scenario& scenario, Readings& readings);
+// Of each rank, the threads of kernels whose number follows the batch; in blocks.
+std::vector<double> threads_of(const std::vector<observe::Profile>& profiles);
 // Whether each says when its host waits for the data loader; true where there is none.
 bool name_loader(const std::vector<observe::Profile>& profiles);
 // Whether each has steps enough to tell which products lost slices of time.

@@ -93,22 +93,6 @@ double alone_of(const Profile& p, std::optional<double> step_s) {
   return std::max(0.0, p.foreign.alone.si() - less);
 }
 
-// Threads of kernels whose number follows the batch.
-double threads_of(const Profile& p) {
-  double threads = 0;
-  for (const auto& row : p.kernels) {
-    const bool follows = row.what == KernelClass::elementwise || row.what == KernelClass::norm ||
-                         row.what == KernelClass::softmax || row.what == KernelClass::attention;
-    if (!follows) continue;
-    double blocks = static_cast<double>(row.count);
-    for (int i = 0; i < 3; ++i)
-      blocks *= static_cast<double>(
-          std::max<std::int64_t>(1, row.shape.grid[static_cast<std::size_t>(i)]));
-    threads += blocks;
-  }
-  return threads;
-}
-
 GroupShape group_of(int ranks, const Scenario& s) {
   const std::int64_t domain = std::min<std::int64_t>(ranks, s.cluster.fabric.scale_up.domain);
   return {.size = ranks,
@@ -334,9 +318,11 @@ void read_profiles(const std::vector<Profile>& profiles, std::optional<double> s
                }));
   if (!has(readings, Symptom::data))
     if (const auto waits = loader_waits(profiles)) add(Symptom::data, *waits / healthy.healthy_s);
-  if (profiles.size() > 1)
-    add_of_ranks(readings, Symptom::work,
-                 of_all(profiles, [](const Profile& p) { return log_if(threads_of(p)); }));
+  if (profiles.size() > 1) {
+    Values work;
+    for (const double threads : threads_of(profiles)) work.push_back(log_if(threads));
+    add_of_ranks(readings, Symptom::work, work);
+  }
   read_foreign_work(profiles, step_s, healthy, readings);
   read_communication(profiles, step_s, healthy, readings);
   LinkRatio links;

@@ -28,11 +28,10 @@ double blocks_of(const KernelRow& row) {
 struct OnRanks {
   std::vector<double> blocks;
   double seconds = 0;
-  bool on_all() const {
-    return std::all_of(blocks.begin(), blocks.end(), [](double b) { return b > 0; });
-  }
-  bool differ() const {
-    return std::any_of(blocks.begin(), blocks.end(), [&](double b) { return b != blocks[0]; });
+  // Every rank ran it, and not all in as many blocks.
+  bool differs() const {
+    const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+    return *least > 0 && *least < *most;
   }
 };
 
@@ -51,16 +50,16 @@ std::vector<double> threads_of(const std::vector<Profile>& profiles) {
   double all_s = 0, differing_s = 0;
   for (const auto& [name, kernel] : kernels) {
     all_s += kernel.seconds;
-    if (kernel.on_all() && kernel.differ()) differing_s += kernel.seconds;
+    if (kernel.differs()) differing_s += kernel.seconds;
   }
   // Persistent kernels launch as many blocks whatever the batch, and casts of weights as many as
   // there are weights: both dilute what others say. A few that differ alone are chance, as where a
-  // library chose otherwise.
+  // library chose otherwise. Judged.
   constexpr double few = 0.1;
   const bool some_differ = differing_s > few * all_s;
   std::vector<double> threads(profiles.size());
   for (const auto& [name, kernel] : kernels)
-    if (!some_differ || (kernel.on_all() && kernel.differ()))
+    if (!some_differ || kernel.differs())
       for (std::size_t rank = 0; rank < profiles.size(); ++rank)
         threads[rank] += kernel.blocks[rank];
   return threads;

@@ -27,24 +27,25 @@ enum class Library : std::uint8_t {
   cudnn_split_keys,  // its decode of one query with grouped heads: keys are split
   triton_attention,
   unfused_attention,
-  flashinfer,        // serving attention
-  trtllm_attention,  // decode of TensorRT-LLM on Blackwell
-  trtllm_xqa,        // on Hopper: grouped heads
-  trtllm_masked,     // on Hopper: plain heads and little work
-  sglang_attention,  // decode as SGLang calls it: FlashAttention 3, TensorRT-LLM's on Blackwell
-  flashmla,          // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
-  sglang_latent,     // the same as SGLang calls it
-  trtllm_latent,     // the same of earlier releases of TensorRT-LLM
-  trtllm_linear,     // FP8 products of TensorRT-LLM, a scale per tensor found as they run
-  trtllm_blocks,     // the same on Blackwell, a scale for each block of 128
-  sglang_experts,    // expert layers as SGLang runs them on Hopper
-  triton_paged,      // Triton kernels of our own engine: attention over a paged cache, experts
-  marlin,            // 16-bit operands with integer weights of 4 or 8 bits: Marlin, Machete
-  packed_mxfp4,      // MXFP4 weights: OpenAI's Triton kernels, TensorRT-LLM's on Blackwell
-  fused,             // hand-fused memory-bound kernels (Transformer Engine, Apex)
-  inductor,          // torch.compile
-  eager,             // one kernel per framework operation
-  own,               // kernels of validation/microbench: what the device allows
+  flashinfer,         // serving attention
+  trtllm_attention,   // decode of TensorRT-LLM on Blackwell
+  trtllm_xqa,         // on Hopper: grouped heads
+  trtllm_masked,      // on Hopper: plain heads and little work
+  sglang_attention,   // decode as SGLang calls it: FlashAttention 3, TensorRT-LLM's on Blackwell
+  flashmla,           // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
+  sglang_latent,      // the same as SGLang calls it
+  trtllm_latent,      // the same of earlier releases of TensorRT-LLM
+  trtllm_linear,      // FP8 products of TensorRT-LLM, a scale per tensor found as they run
+  trtllm_blocks,      // the same on Blackwell, a scale for each block of 128
+  flashinfer_blocks,  // the same as FlashInfer generates them: SGLang's where DeepGEMM is off
+  sglang_experts,     // expert layers as SGLang runs them on Hopper
+  triton_paged,       // Triton kernels of our own engine: attention over a paged cache, experts
+  marlin,             // 16-bit operands with integer weights of 4 or 8 bits: Marlin, Machete
+  packed_mxfp4,       // MXFP4 weights: OpenAI's Triton kernels, TensorRT-LLM's on Blackwell
+  fused,              // hand-fused memory-bound kernels (Transformer Engine, Apex)
+  inductor,           // torch.compile
+  eager,              // one kernel per framework operation
+  own,                // kernels of validation/microbench: what the device allows
 };
 
 enum class CollectiveKind : std::uint8_t {
@@ -107,6 +108,7 @@ inline constexpr auto library_text = enum_names<Library>({
     "trtllm-latent",
     "trtllm-linear",
     "trtllm-linear-blocks",
+    "flashinfer-blocks",
     "sglang-experts",
     "triton-paged",
     "marlin",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests decode attention against the tables of three serving engines on six GPUs, by library.
+// Tests kernels of serving engines against published tables: decode attention on six GPUs,
+// products.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -67,6 +68,26 @@ TEST_CASE("decode on shapes kept out of the fits: median 8%, 90th percentile 20%
     CHECK(median(found) < bound.median);
     CHECK(percentile(found, 90) < bound.p90);
   }
+}
+
+// The published products that set this curve (hw_models/calibration/README.md).
+TEST_CASE("products of FP8 blocks that FlashInfer generates take what was published") {
+  std::vector<double> errors;
+  for (const std::string device : {"b200-sxm", "gb200"}) {
+    const Machine machine = load_machine(device, true);
+    const std::string file = device.substr(0, device.find('-')) + "_gemm_flashinfer_fp8_block.csv";
+    for (const OperatorTable& table :
+         read_operator_tables(data_root() / "hw_models/calibration" / device / file)) {
+      CHECK(table.library == Library::flashinfer_blocks);
+      for (const OperatorRow& row : table.rows) {
+        CHECK(row.count == 1);  // operands were quantised before
+        errors.push_back(std::abs(expected_time(row, machine) / row.measured - 1));
+      }
+    }
+  }
+  REQUIRE(errors.size() == 17);
+  CHECK(median(errors) < 0.06);
+  CHECK(percentile(errors, 90) < 0.25);
 }
 
 TEST_CASE("tables say which of TensorRT-LLM's kernels they are of") {

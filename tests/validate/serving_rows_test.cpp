@@ -256,6 +256,10 @@ TEST_CASE("recipes and defaults set an engine's limits") {
   CHECK(sglang.engine.limits.max_sequences == 128);
   CHECK(sglang.engine.limits.receive_interval == 30);
   CHECK_FALSE(sglang.engine.limits.token_budget);
+  CHECK(sglang.software.gemm == Library::flashinfer_blocks);  // DeepGEMM was off
+  CHECK(row_of("inferencex_dsv3:172").software.gemm == Library::flashinfer_blocks);
+  CHECK(row_of("inferencex_dsv3:196").software.gemm == Library::deepgemm);   // on from March 2026
+  CHECK_FALSE(row_of("inferencex_dsv3:307").software.gemm);                  // GB200, attention DP
   CHECK(row_of("inferencex_dsv3:54").engine.limits.receive_interval == 10);  // 4 users
   const ServingRow& mtp = row_of("inferencex_b200:60");
   CHECK(mtp.software.speculation == ServingSpeculation::mtp);

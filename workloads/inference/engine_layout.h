@@ -13,6 +13,8 @@ namespace orrery {
 // different experts, etp ranks share one expert's width, ep * etp = tp * attention_dp.
 struct EngineLayout {
   std::int64_t tp = 1, pp = 1, attention_dp = 1, ep = 1, etp = 1;
+  // Ranks of experts gather all rows, although the stack has a library that sends each to its own.
+  bool gathers_rows = false;
   PrecisionRecipe precision =
       PrecisionRecipe::bf16;    // of linear layers that the checkpoint quantises
   Format cache = Format::bf16;  // of keys and values

@@ -31,7 +31,7 @@ std::int64_t tiled_rows(double mean) {
 // make as many ranks of experts as there are of all kinds (sglang/srt/server_args.py:
 // _handle_a2a_moe; vllm/model_executor/layers/fused_moe/config.py).
 bool ServingOperations::sends_rows() const {
-  return layout_.attention_dp > 1 && layout_.etp == 1 &&
+  return layout_.attention_dp > 1 && layout_.etp == 1 && !layout_.gathers_rows &&
          stack_.communication.expert_library != CollectiveLibrary::nccl;
 }
 
@@ -44,8 +44,8 @@ std::int64_t ServingOperations::rows_of_rank(std::int64_t rows) const {
 // With attention data parallelism each rank has rows of its own, and experts' ranks need those of
 // all: they are sent where they are wanted and come back added up. That ends when the rank with
 // most rows has sent its own; a gather moves what there is (SGLang's SUM_LEN for steps with
-// prompts, sglang/srt/layers/dp_attention.py: get_dp_padding_mode; TensorRT-LLM's
-// all_rank_num_tokens).
+// prompts, which adds up what each rank wrote at its place, sglang/srt/layers/dp_attention.py:
+// get_dp_padding_mode, _dp_gather_via_all_reduce; TensorRT-LLM's all_rank_num_tokens).
 void ServingOperations::exchange(Segment& s, const Ffn& ffn, const GroupRows& group,
                                  ExchangePhase phase) const {
   if (layout_.attention_dp == 1) return;
@@ -57,7 +57,12 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, const GroupRows& gr
     // Every rank gathers all rows and adds up what all made of them.
     if (group.all == 0) return;
     const double all = static_cast<double>(group.all) * width;
-    c.kind = dispatch ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
+    const std::vector<GraphSizes>& graphs = stack_.serving.graphs;
+    const std::int64_t captured = graphs.empty() ? 0 : graphs.back().to;
+    if (stack_.serving.kernels.summed_gathers && group.largest > captured)
+      c.kind = CollectiveKind::all_reduce;
+    else
+      c.kind = dispatch ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
     c.bytes = Bytes(2 * all);
   } else {
     if (group.largest == 0) return;

@@ -30,13 +30,21 @@ double missed(const ExpertRouting& r, double rows) {
   return sum / quantiles;
 }
 
+// The variance of how often experts are chosen, over the square of its mean.
+double variance_of_popularity(double popularity) {
+  if (popularity <= 1) return 0;
+  return std::log(popularity) * (popularity + 1) / (2 * (popularity - 1)) - 1;
+}
+
 }  // namespace
 
 ExpertReach reached_experts(const ExpertRouting& r) {
   const auto ranks = static_cast<double>(r.ranks), held = static_cast<double>(r.held);
   const double mean = r.tokens * static_cast<double>(r.topk) / ranks * r.imbalance;
   const double most = r.tokens * static_cast<double>(std::min(r.topk, r.held));
-  const double spread = std::sqrt(mean * (1 - 1 / ranks));
+  // Rows are drawn by chance, and so are the experts that a rank holds.
+  const double variance = mean + mean * mean * variance_of_popularity(r.popularity) / held;
+  const double spread = std::sqrt(variance * (1 - 1 / ranks));
   const double rows = std::min(most, mean + expected_largest(r.ranks) * spread);
   const double reached = held * (1 - missed(r, rows));
   return {.rows = rows, .experts = std::clamp<std::int64_t>(std::llround(reached), 1, r.held)};

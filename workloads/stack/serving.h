@@ -71,6 +71,9 @@ struct ServingKernels {
   // Graphs of up to so many rows run shared experts in a second stream, beside the routed ones.
   std::int64_t second_stream_rows = 0;
   bool second_stream_sends = false;  // also where rows are sent to the ranks of their experts
+  // Where all ranks gather the rows of experts, more than graphs hold are gathered, and what was
+  // made of them added up, by all-reduces.
+  bool summed_gathers = false;
   // What the choice among an indexer's scores takes, where they are more than are chosen:
   // operations of the fp32 units that take as long, as such kernels go with the clock.
   Sourced<double> index_choice = unstated(0.0);

@@ -310,6 +310,7 @@ constexpr Switch switches[] = {
     {"greedy", [](Stack& s) -> bool& { return s.serving.kernels.greedy; }},
     {"second_stream_sends",
      [](Stack& s) -> bool& { return s.serving.kernels.second_stream_sends; }},
+    {"summed_gathers", [](Stack& s) -> bool& { return s.serving.kernels.summed_gathers; }},
     {"keeps_expert_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_expert_rows; }},
     {"mixed_graphs_of_plain", [](Stack& s) -> bool& { return s.serving.mixed_graphs_of_plain; }},
     {"keeps_mixer_rows", [](Stack& s) -> bool& { return s.serving.memory.keeps_mixer_rows; }},

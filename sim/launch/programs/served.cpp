@@ -269,6 +269,21 @@ void Served::sglang_rules() {
        {"enable_dp_lm_head", "moe_dense_tp_size", "cuda_graph_max_bs", "attention_backend",
         "moe_runner_backend", "deepep_mode", "enable_two_batch_overlap", "enable_torch_compile"})
     r[name] = s_.as_the_stack();
+  r["fp8_gemm_backend"] = [this](const Said& said) {
+    const std::string kind = text_of(said);
+    if (kind == "auto" || kind == "deep_gemm")
+      return reading_.without_effect(said, "products of FP8 blocks are predicted as DeepGEMM's");
+    reading_.not_understood(said, kind == "flashinfer_trtllm"
+                                      ? "predicted as DeepGEMM's: a --stack with "
+                                        "\"gemm\": \"flashinfer-blocks\" prices these"
+                                      : "predicted as DeepGEMM's");
+  };
+  r["scheduler_recv_interval"] = [this](const Said& said) {
+    if (whole_of(said) == 1) return reading_.without_effect(said, "requests are taken every step");
+    reading_.not_understood(said,
+                            "requests are predicted to be taken every step: a --stack with "
+                            "\"receive_interval\" predicts this");
+  };
   for (const char* name : {"disable_cuda_graph", "enable_hierarchical_cache", "hicache_size"})
     r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
 }

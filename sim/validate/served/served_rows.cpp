@@ -104,6 +104,8 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   if (guesses(row)) out.guessing = guessing_of(row, out.model);
   bool& ahead = out.stack.serving.host.guesses_ahead;
   ahead = row.software.guesses_ahead.value_or(ahead);
+  Library& products = out.stack.kernels.gemm;
+  products = row.software.gemm.value_or(products);
   const std::int64_t drafts = out.guessing ? out.guessing->drafter.drafts : 0;
   const auto group = [&](const ServingWorkers& w) {
     return EngineGroup{.layout = w.layout,

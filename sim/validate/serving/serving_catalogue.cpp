@@ -326,6 +326,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       open.taken.push_back(*recipe.set.guesses_ahead ? "guesses planned ahead"
                                                      : "guesses not planned ahead");
     }
+    if (!c.row.software.gemm && recipe.set.gemm) {
+      c.row.software.gemm = recipe.set.gemm;
+      open.taken.push_back(fmt::format("products by {}", library_text[*recipe.set.gemm]));
+    }
     if (c.row.software.accept.empty() && !recipe.set.accept.empty()) {
       c.row.software.accept = recipe.set.accept;
       open.taken.push_back(fmt::format("guesses as right as in {}", recipe.set.accept));
@@ -334,6 +338,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       cache = true;
       workers.layout.cache = *recipe.set.cache;
       open.taken.push_back(fmt::format("KV cache in {}", to_text(workers.layout.cache)));
+    }
+    if (recipe.set.gathers_rows && !workers.layout.gathers_rows) {
+      workers.layout.gathers_rows = true;
+      open.taken.push_back("rows of experts gathered on all ranks");
     }
     if (recipe.set.grouped_gemm && !workers.limits.grouped_gemm) {
       workers.limits.grouped_gemm = *recipe.set.grouped_gemm;

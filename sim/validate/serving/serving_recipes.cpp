@@ -96,14 +96,16 @@ ServingNumber read_number(const JsonValue& at) {
 }
 
 ServingSettings read_settings(const JsonValue& at) {
-  at.expect_only({"cache", "grouped_gemm", "frontend", "token_budget", "chunk", "max_sequences",
-                  "receive_interval", "stream_interval", "drafts", "waves", "balance_steps",
-                  "mixed_graph_rows", "accept", "guesses_ahead", "memory_share"});
+  at.expect_only({"cache", "gemm", "grouped_gemm", "frontend", "token_budget", "chunk",
+                  "max_sequences", "receive_interval", "stream_interval", "drafts", "waves",
+                  "balance_steps", "mixed_graph_rows", "accept", "guesses_ahead", "gathers_rows",
+                  "memory_share"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
     if (!set.cache) cache->fail("a number format");
   }
+  if (const auto library = at.find("gemm")) set.gemm = library_text.from(*library);
   if (const auto library = at.find("grouped_gemm")) set.grouped_gemm = library_text.from(*library);
   if (const auto frontend = at.find("frontend")) set.frontend = frontend_text.from(*frontend);
   const auto read = [&at](std::string_view key, std::optional<ServingNumber>& into) {
@@ -123,6 +125,7 @@ ServingSettings read_settings(const JsonValue& at) {
     set.memory_share = share->number();
     if (*set.memory_share <= 0 || *set.memory_share > 1) share->fail("a share above 0, up to 1");
   }
+  set.gathers_rows = flag_at(at, "gathers_rows");
   if (at.find("guesses_ahead")) set.guesses_ahead = flag_at(at, "guesses_ahead");
   return set;
 }

@@ -47,12 +47,13 @@ struct ServingNumber {
 
 struct ServingSettings {
   std::optional<Format> cache;
-  std::optional<Library> grouped_gemm;
+  std::optional<Library> gemm, grouped_gemm;
   std::optional<Frontend> frontend;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
       stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
   std::string accept;                  // label of the text of which guessed tokens were counted
   std::optional<bool> guesses_ahead;   // ServingHost
+  bool gathers_rows = false;           // EngineLayout
   std::optional<double> memory_share;  // ServingMemory
 };
 

@@ -53,6 +53,7 @@ struct ServingSoftware {
   std::int64_t drafts = 0;       // tokens that are guessed a step
   std::string accept;            // of which text they are right as often as measured; empty: any
   std::optional<bool> guesses_ahead = {};  // ServingHost, where it is not the engine's own
+  std::optional<Library> gemm = {};        // of products, likewise
 };
 
 // A closed loop of `concurrency` users who send `prompts` requests in all. Lengths are uniform

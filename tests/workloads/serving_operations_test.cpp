@@ -120,6 +120,28 @@ TEST_CASE("tensor-parallel ranks add up each layer's two results, and the embedd
   CHECK(bytes_reduced(operations.embedding(7)) == 2.0 * 7 * 4096);
 }
 
+// Of the exchanges of an expert layer, in their order.
+std::vector<CollectiveKind> exchanged(const ServingOperations& operations, const Model& model,
+                                      std::int64_t rows) {
+  std::vector<CollectiveKind> kinds;
+  const Segment layer = operations.layer(model.layer(0), rows);
+  for (const Operation& o : layer.operations)
+    if (const CollectiveOperation* c = o.collective(); c && o.label == Label::expert_comm)
+      kinds.push_back(c->kind);
+  return kinds;
+}
+
+TEST_CASE("ranks that gather the rows of experts do so by all-reduces beyond SGLang's graphs") {
+  const Model model = load_model("qwen3-235b-a22b", catalog("models"));
+  const Stack stack = load_stack("sglang", {}, catalog("stacks"));
+  EngineLayout layout{.attention_dp = 8, .ep = 8};
+  using enum CollectiveKind;
+  CHECK(exchanged({model, layout, stack}, model, 4096) == std::vector{all_to_all, all_to_all});
+  layout.gathers_rows = true;
+  CHECK(exchanged({model, layout, stack}, model, 64) == std::vector{all_gather, reduce_scatter});
+  CHECK(exchanged({model, layout, stack}, model, 4096) == std::vector{all_reduce, all_reduce});
+}
+
 TEST_CASE("ranks of attention data parallelism exchange rows of experts alone") {
   const Model model = load_model("qwen3-235b-a22b", catalog("models"));
   const Stack stack = load_stack("vllm", {}, catalog("stacks"));

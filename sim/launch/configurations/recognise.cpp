@@ -15,7 +15,7 @@ bool is_sign(std::string name, const std::string& sign) {
   return fits_pattern(name, sign);
 }
 
-// The number behind `word`, its first two parts; empty: none.
+// The number behind `word`, its first three parts ("0.5.9" of "0.5.9.post1"); empty: none.
 std::string number_behind(const std::string& text, const std::string& word) {
   const std::size_t at = text.find(word);
   if (at == std::string::npos) return "";
@@ -23,12 +23,13 @@ std::string number_behind(const std::string& text, const std::string& word) {
   int dots = 0;
   for (std::size_t end = at + word.size(); end < text.size(); ++end) {
     const char c = text[end];
-    if (c == '.' && ++dots == 2) break;
+    if (c == '.' && ++dots == 3) break;
     if (c != '.' && (c < '0' || c > '9')) break;
     number += c;
   }
+  if (dots > 1 && number.ends_with('.')) number.pop_back();
   const bool whole = dots >= 1 && !number.ends_with('.') && !number.starts_with('.');
-  return whole && number.size() < 8 ? number : "";
+  return whole && number.size() <= 10 ? number : "";
 }
 
 }  // namespace

@@ -102,13 +102,15 @@ TEST_CASE("law: the busiest rank of popular experts has as many rows as drawn on
   const auto [ranks, held] = GENERATE(std::pair<std::int64_t, std::int64_t>{4, 64},
                                       std::pair<std::int64_t, std::int64_t>{8, 32},
                                       std::pair<std::int64_t, std::int64_t>{32, 8});
-  const double popularity = GENERATE(1.0, 4.0, 10.0);
+  const double popularity = GENERATE(1.0, 4.0, 10.0, 60.0);
   const ExpertRouting routing{
       .tokens = 1e8, .topk = 8, .ranks = ranks, .held = held, .popularity = popularity};
   const double mean = routing.tokens * 8 / static_cast<double>(ranks);
   const double drawn = busiest_share(ranks, held, popularity, 2000);
   INFO(ranks << " ranks of " << held << ", " << popularity << ": " << drawn);
-  CHECK(reached_experts(routing).rows / mean == Approx(drawn).epsilon(0.03));
+  // Few experts of the most unlike popularity: their sums are skewed (docs/physics/serving.md).
+  const double off = popularity > 10 ? 0.06 : 0.03;
+  CHECK(reached_experts(routing).rows / mean == Approx(drawn).epsilon(off));
 }
 
 TEST_CASE("tensor-parallel ranks add up each layer's two results, and the embedding's") {

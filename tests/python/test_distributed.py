@@ -170,12 +170,26 @@ class Lazily(InAFolder):
         results = self.stopped_at(endless, 100)
         self.assertIsNone(results.points)
         self.assertLess(len(taken), len(results) + 40 * len(results))  # no more than was on its way
-        with self.assertRaisesRegex(orrery.InputError, "other questions"):
+        with self.assertRaisesRegex(orrery.InputError, "take another folder"):  # other rows, or too few: which, by turns
             self.sweep(iter([JOB] * 3))
         count = results.table()["point"].to_pylist()[-1] + 50
         done = self.sweep({**JOB, "gpu_hour_price": i} for i in range(1, count + 1))
         self.assertEqual((done.points, done.missing), (count, []))
         self.assertEqual(done.table()["gpu_hour_price"].to_pylist(), list(range(1, count + 1)))
+        with self.assertRaisesRegex(orrery.InputError, "other questions"):
+            self.sweep(iter([JOB] * count))
+        with self.assertRaisesRegex(orrery.InputError, "other questions"):
+            self.sweep(iter([JOB] * 3))
+
+    def test_an_iterator_whose_first_part_is_missing(self):
+        self.many_parts()
+        results = self.stopped_at(({**JOB, "gpu_hour_price": i} for i in itertools.count(1)), 100)
+        count = results.table()["point"].to_pylist()[-1]
+        self.parts()[0].unlink()
+        with self.assertRaisesRegex(orrery.InputError, "take another folder"):
+            self.sweep(iter([JOB] * 3))
+        done = self.sweep({**JOB, "gpu_hour_price": i} for i in range(1, count + 1))
+        self.assertEqual((done.points, done.missing), (count, []))
 
     def test_columns_of_an_iterator(self):
         self.many_parts()

@@ -108,5 +108,25 @@ TEST_CASE("a time to first token that holds a stall is not scored, the rest of i
   CHECK(scored == 2);
 }
 
+TEST_CASE("a batch has one time of prompts, to its last first token, and one of tokens after it") {
+  const auto served = [](double batch, ServingStatistic statistic) {
+    ServingRow row = llama_row();
+    row.load.concurrency = row.load.prompts = batch;
+    row.engine.limits.token_budget = 2048;  // its prompts take several steps
+    row.measured.statistic = statistic;
+    return serve_row(row);
+  };
+  const ServedRow one = served(1, ServingStatistic::trial),
+                  lone = served(1, ServingStatistic::mean);
+  CHECK(one.ttft == Approx(lone.ttft).epsilon(1e-9));
+  CHECK(one.tpot == Approx(lone.tpot).epsilon(1e-9));
+  // Of 16 prompts in 8 steps of two, the last is there after 8, the mean after 4.5.
+  const ServedRow batch = served(16, ServingStatistic::trial),
+                  mean = served(16, ServingStatistic::mean);
+  CHECK(batch.ttft > 1.5 * mean.ttft);
+  CHECK(batch.ttft < 2 * mean.ttft);
+  CHECK(batch.tpot < 0.95 * mean.tpot);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -189,6 +189,22 @@ std::optional<Stack> stack_of(const ServingRow& row) {
   }
 }
 
+// A batch of Splitwise is one phase of prompts and one of tokens, though prompts may take several
+// steps: its first token is the last one of any request (prompt_time and all token_times add up to
+// the table's e2e_time).
+void set_batch(ServedRow& out, const ServicePrediction& p) {
+  Ticks sent = p.timeline.end, first, last;
+  for (const RequestRecord& record : p.timeline.requests) {
+    if (record.state != RequestState::finished) continue;
+    sent = min(sent, record.arrival);
+    first = max(first, record.first);
+    last = max(last, record.last);
+  }
+  const auto tokens = static_cast<double>(std::llround(out.row->load.output_tokens));
+  out.ttft = to_seconds(first - sent).si();
+  out.tpot = to_seconds(last - first).si() / std::max(tokens - 1, 1.0);
+}
+
 ServedRow serve_row(const ServingRow& row, const MovedValue& moved) {
   ServedRow out{.row = &row, .skipped = row.skipped};
   if (!out.skipped.empty()) return out;
@@ -203,6 +219,7 @@ ServedRow serve_row(const ServingRow& row, const MovedValue& moved) {
     const bool median = row.measured.statistic == ServingStatistic::median;
     out.ttft = (median ? p.summary.ttft.p50 : p.summary.ttft.mean).si();
     out.tpot = (median ? p.summary.tpot.p50 : p.summary.tpot.mean).si();
+    if (row.measured.statistic == ServingStatistic::trial) set_batch(out, p);
     out.tokens_s_gpu = p.tokens_per_gpu;
   } catch (const Error& error) {
     out.skipped = error.message();

@@ -189,9 +189,8 @@ std::optional<Stack> stack_of(const ServingRow& row) {
   }
 }
 
-// A batch of Splitwise is one phase of prompts and one of tokens, though prompts may take several
-// steps: its first token is the last one of any request (prompt_time and all token_times add up to
-// the table's e2e_time).
+// A batch of Splitwise is one phase of prompts, which ends when its last request has a first token,
+// and one of tokens: prompt_time and all token_times add up to the table's e2e_time.
 void set_batch(ServedRow& out, const ServicePrediction& p) {
   Ticks sent = p.timeline.end, first, last;
   for (const RequestRecord& record : p.timeline.requests) {
@@ -216,10 +215,13 @@ ServedRow serve_row(const ServingRow& row, const MovedValue& moved) {
       out.skipped = "no request was served";
       return out;
     }
-    const bool median = row.measured.statistic == ServingStatistic::median;
-    out.ttft = (median ? p.summary.ttft.p50 : p.summary.ttft.mean).si();
-    out.tpot = (median ? p.summary.tpot.p50 : p.summary.tpot.mean).si();
-    if (row.measured.statistic == ServingStatistic::trial) set_batch(out, p);
+    if (row.measured.statistic == ServingStatistic::trial) {
+      set_batch(out, p);
+    } else {
+      const bool median = row.measured.statistic == ServingStatistic::median;
+      out.ttft = (median ? p.summary.ttft.p50 : p.summary.ttft.mean).si();
+      out.tpot = (median ? p.summary.tpot.p50 : p.summary.tpot.mean).si();
+    }
     out.tokens_s_gpu = p.tokens_per_gpu;
   } catch (const Error& error) {
     out.skipped = error.message();

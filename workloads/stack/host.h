@@ -62,6 +62,9 @@ struct StackHost {
   // What each tensor-parallel collective of training waits for the last of its ranks, for every
   // doubling of them. The host runs ahead meanwhile.
   Sourced<Seconds> rank_wait = unstated(Seconds(0));
+  // Standard deviation over mean of the host time of a pass, from pass to pass and rank to rank:
+  // passes of ranks that wait for each other take the slowest host's.
+  Sourced<double> spread = unstated(0.0);
   bool blocking_launches = false;  // the host waits for each kernel: its time adds to the device's
   DebugWrappers debug;
   bool runs_ahead = false;         // a stage's host dispatches passes whose input has not arrived;

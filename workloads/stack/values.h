@@ -80,6 +80,7 @@ void visit_stack_values(StackRef& s, Visit&& visit) {
   visit("softmax_fallback", s.host.softmax_fallback);
   visit("layer_sync", s.host.layer_sync);
   visit("rank_wait", s.host.rank_wait);
+  visit("host_spread", s.host.spread);
   visit("accumulate_passes", s.kernels.accumulate_passes);
   visit("gradient_touches", s.kernels.update.gradient_touches);
   visit("debug_per_rank", s.host.debug.per_rank);

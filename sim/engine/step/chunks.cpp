@@ -69,6 +69,13 @@ void cap_exchanges(const StepCase& asked, const SpeedClass& priced, const ChunkP
   cap_hidden_exchange(own.forward, compute_time(other.backward) - taken);
 }
 
+// Ranks of a tensor-parallel group wait for each other in every layer, and so do those that gather
+// its parameters.
+HostPace host_pace(const StepCase& asked, const Placement& placement) {
+  const std::int64_t gathering = asked.layout.zero_stage == 3 ? placement.shard.size : 1;
+  return {.spread = asked.stack.host.spread.get(), .ranks = placement.tensor.size * gathering};
+}
+
 // Priced once for all steps on the same layers.
 const ChunkTime& known_chunk(const StepCase& asked, const PricedLayers& layers,
                              const ChunkProgram& program, const ChunkProgram& partner,
@@ -105,7 +112,8 @@ ChunkTime time_chunk(const StepCase& asked, const PricedLayers& layers, const Ch
     if (!context_beside) phase.side_context = {};
     if (asked.runs_ahead()) phase.host = {};
     PassTicks pass =
-        close_pass(std::move(phase), priced.device, asked.stack.communication.overlap_cost.get());
+        close_pass(std::move(phase), priced.device, asked.stack.communication.overlap_cost.get(),
+                   host_pace(asked, layers.placement));
     pass.host = to_ticks(host);
     return pass;
   };

@@ -264,7 +264,8 @@ PhaseTime price_segment(const Segment& segment, const PriceContext& context) {
   return out;
 }
 
-PassTicks close_pass(PhaseTime p, const ResolvedDevice& device, double overlap_cost) {
+PassTicks close_pass(PhaseTime p, const ResolvedDevice& device, double overlap_cost,
+                     const HostPace& pace) {
   const Seconds compute = compute_time(p);
   // Context-parallel blocks move under the attention of the blocks already there.
   Seconds& context = p.time[slot(Label::context_comm)];
@@ -288,7 +289,7 @@ PassTicks close_pass(PhaseTime p, const ResolvedDevice& device, double overlap_c
     out.throttle = (compute + sustained - burst) / compute;
     for (Label label : compute_labels) p.time[slot(label)] *= out.throttle;
   }
-  const Seconds whole = std::max({sustained, p.host, p.side_host});
+  const Seconds whole = std::max(paced_by_hosts(sustained, p.host, pace), p.side_host);
   p.time[slot(Label::host)] += whole - sustained;
   out.energy = under_limit.energy;
   // The whole is rounded once, so that a faster part never makes it a picosecond longer; the

@@ -12,6 +12,7 @@
 #include "sim/engine/network/flow_network.h"
 #include "sim/engine/placement.h"
 #include "sim/engine/step/context.h"
+#include "sim/engine/step/host_pace.h"
 #include "workloads/operations/program.h"
 
 namespace orrery {
@@ -87,9 +88,10 @@ std::optional<Collective> collective_of(const CollectiveOperation& operation,
                                         const Placement& placement);
 
 // Joins the streams of a pass: side traffic shows where it outlasts the compute it hides under, the
-// device waits where the host is slower, and the board's power limit stretches compute. Hidden
-// traffic costs the compute `overlap_cost` of its own time.
-PassTicks close_pass(PhaseTime phase, const ResolvedDevice& device, double overlap_cost);
+// device waits where its host, or one of those that it waits for, is slower, and the board's power
+// limit stretches compute. Hidden traffic costs the compute `overlap_cost` of its own time.
+PassTicks close_pass(PhaseTime phase, const ResolvedDevice& device, double overlap_cost,
+                     const HostPace& pace);
 
 const GroupShape& group_shape(const Placement& placement, GroupKind group);
 

@@ -121,6 +121,7 @@ constexpr Expected expectations[] = {
     {"h100_gemm_vllm_bfloat16_subset", 0.07, 0.20},
     {"h100_gemm_vllm_fp8_subset", 0.08, 0.25},
     {"h200_gemm_vllm_bfloat16_subset", 0.08, 0.20},
+    {"h100_gemm_trtllm_fp8_block_subset", 0.07, 0.22},
     {"h200_gemm_trtllm_fp8_block_subset", 0.11, 0.35},
     {"b200_gemm_vllm_bfloat16_subset", 0.08, 0.30},
     {"b200_gemm_vllm_nvfp4_subset", 0.10, 0.30},

@@ -316,15 +316,14 @@ void drop_between_powers(OperatorTable& table) {
     add_note(table, fmt::format("{} rows between powers of two are left out", dropped));
 }
 
-// Block-scaled products are DeepGEMM's but for TensorRT-LLM's on Blackwell and those that
-// FlashInfer generates; other narrow ones are the serving framework's own (CUTLASS, FlashInfer) and
+// Block-scaled products are DeepGEMM's but for TensorRT-LLM's own and those that FlashInfer
+// generates; other narrow ones are the serving framework's own (CUTLASS, FlashInfer) and
 // slower than cuBLASLt, which training uses.
 Library product_library(const FileName& name, Format format) {
   if (format == Format::bf16) return Library::cublas;
   if (name.framework == "flashinfer") return Library::flashinfer_blocks;
   const bool own = name.framework == "trtllm" && format == Format::fp8;
-  if (name.format == "fp8_block")
-    return own && !name.gpu.starts_with("h") ? Library::trtllm_blocks : Library::deepgemm;
+  if (name.format == "fp8_block") return own ? Library::trtllm_blocks : Library::deepgemm;
   return own ? Library::trtllm_linear : Library::flashinfer;
 }
 
@@ -390,7 +389,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
     t.converts = t.format != Format::bf16 && t.library != Library::flashinfer_blocks;
     read_gemm(csv, t);
     drop_host_bound(t);
-    if (name.framework == "trtllm" && t.library == Library::deepgemm) drop_between_powers(t);
+    if (t.library == Library::trtllm_blocks && name.gpu.starts_with("h")) drop_between_powers(t);
     return {t};
   }
   if (name.operation == "moe") {

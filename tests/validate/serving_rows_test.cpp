@@ -236,7 +236,7 @@ TEST_CASE("what a precision means depends on whose checkpoint and engine it is")
   CHECK(format("inferencex_dsv3:45") == "fp8-blockwise, cache fp8");    // SGLang, B200
   CHECK(format("inferencex_dsv3:8") == "nvfp4, cache fp8");
   CHECK(format("inferencex_h100:200") == "fp8-blockwise, cache fp8");  // Qwen3-235B's own
-  CHECK(format("inferencex_h100:300") == "fp8-current, cache fp8");    // Qwen3-32B
+  CHECK(format("inferencex_h100:300") == "fp8-blockwise, cache fp8");  // Qwen3-32B
   CHECK(format("trtllm_perf_overview:40").starts_with("fp8-current"));
   CHECK(format("inferencex_b200:1") == "nvfp4, cache fp8");  // Kimi-K2.5, vLLM
   CHECK(format("splitwise_h100_a100:703") == "fp16, cache bf16");

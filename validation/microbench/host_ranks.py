@@ -102,24 +102,31 @@ def slope(few, many, device):
     return [slowest(value, device) for value in each]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--output", type=pathlib.Path, required=True)
-    options = parser.parse_args()
+def joined():
+    """This rank and its device, in a group of all that torchrun started; many models may be compiled."""
     rank = int(os.environ["LOCAL_RANK"])
     device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=device)
     torch._dynamo.config.cache_size_limit = 256
-    lines = []
-    if rank == 0:
-        board = Nvml(rank)
-        lines.append({
-            "record": "conditions", "program": "host_ranks", "ranks": dist.get_world_size(),
-            "device": torch.cuda.get_device_name(device), "driver": board.driver(), "cuda": torch.version.cuda,
-            "torch": str(torch.__version__), "nccl": ".".join(map(str, torch.cuda.nccl.version())),
-            "host": host_cpu(), "date": datetime.date.today().isoformat(),
-        })  # fmt: skip
+    return rank, device
+
+
+def conditions(program, rank, **more):
+    return {
+        "record": "conditions", "program": program, "ranks": dist.get_world_size(), **more,
+        "device": torch.cuda.get_device_name(rank), "driver": Nvml(rank).driver(), "cuda": torch.version.cuda,
+        "torch": str(torch.__version__), "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+        "host": host_cpu(), "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    rank, device = joined()
+    lines = [conditions("host_ranks", rank)] if rank == 0 else []
     for name, build in BUILD.items():
         for compiled in (False, True):
             (issued_few, pace_few), (issued_many, pace_many) = (

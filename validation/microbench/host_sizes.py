@@ -12,7 +12,6 @@ are the 10th and 90th percentile of the rounds.
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -28,7 +27,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from bench import Nvml, host_cpu
+from host_ranks import conditions, joined
 from training_models import Model
 
 FEW, MANY, ROUNDS = 4, 12, 40
@@ -114,11 +113,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--beside", action="store_true", help="what stands in the lines: another process ran")
     options = parser.parse_args()
-    rank = int(os.environ["LOCAL_RANK"])
-    device = torch.device("cuda", rank)
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
-    torch._dynamo.config.cache_size_limit = 256
+    rank, device = joined()
     cases = {(name, n): Case(name, n, device) for name in VARIANTS for n in (FEW, MANY)}
     for case in cases.values():
         for _ in range(4):
@@ -129,13 +124,7 @@ def main():
                 for case in cases.values():
                     case.turn(watch)
         print(f"round {turn + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-    board = Nvml(rank)
-    lines = [{
-        "record": "conditions", "program": "host_sizes", "ranks": dist.get_world_size(), "beside": options.beside,
-        "device": torch.cuda.get_device_name(device), "driver": board.driver(),
-        "cuda": torch.version.cuda, "torch": str(torch.__version__), "nccl": ".".join(map(str, torch.cuda.nccl.version())),
-        "host": host_cpu(), "cores": os.cpu_count(), "date": datetime.date.today().isoformat(),
-    }]  # fmt: skip
+    lines = [conditions("host_sizes", rank, beside=options.beside, cores=os.cpu_count())]
     for name in VARIANTS:
         few, many = cases[name, FEW].found, cases[name, MANY].found
         for watch, what in few:

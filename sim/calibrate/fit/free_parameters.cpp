@@ -262,7 +262,8 @@ void set_tiles(Curve& curve, Architecture architecture) {
   if (is_attention(curve.kind)) set_attention_tiles(curve, architecture);
   if (curve.kind != WorkKind::gemm) return;
   curve.split_k = 64;  // one step of the main loop: what joins the parts decides
-  // TensorRT-LLM's on Hopper are DeepGEMM's kernels, compiled by itself.
+  // TensorRT-LLM's on Hopper are DeepGEMM's kernels, which it builds in
+  // (cpp/tensorrt_llm/deep_gemm).
   const bool own = curve.library == Library::trtllm_blocks && architecture == Architecture::hopper;
   if (curve.library != Library::deepgemm && curve.library != Library::flashinfer && !own) return;
   curve.split_k = 1e9;  // never

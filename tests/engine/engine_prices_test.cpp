@@ -125,6 +125,52 @@ TEST_CASE("engines have the small kernels of their release and GPU") {
   CHECK(small("vllm", "dgx-h200").shared == 1);
 }
 
+TEST_CASE("what a compiler is shown of a step it launches itself") {
+  const auto e = engine("llama3.1-8b", "dgx-h100", {.tp = 8}, "vllm@0.12");
+  // Of a layer: four products, two norms, rotary, SwiGLU and a small kernel; not attention and the
+  // two all-reduces.
+  const Launches all = Segments(e->cluster, e->model, e->layout, e->stack).launches(true);
+  CHECK(all.shown == 32 * 9);
+  CHECK(all.operations >= 32 * 12);
+  StepShape shape = decodes(8, 1024);
+  shape.chunks.push_back({.start = 0, .tokens = 64});
+  Stack stack = e->stack;
+  stack.serving.mixed_graph_rows = 0;
+  const auto price = [&] {
+    return seconds(EnginePrices(e->cluster, e->model, e->layout, stack, 16), shape);
+  };
+  const double compiled = price();
+  const ServingHost& host = e->stack.serving.host;
+  stack.serving.host.compiled_launch = unstated(Seconds(0));
+  const double less = e->cluster.host.launch_time.get() * all.shown *
+                      (host.eager_launch.get() - host.compiled_launch.get()).si();
+  CHECK(price() - compiled == Approx(less).epsilon(0.02));  // the device has next to nothing to do
+}
+
+TEST_CASE("stacks launch what their models' code has") {
+  const auto launched = [](const std::string& model, const std::string& stack,
+                           bool ServingKernels::*flag) {
+    const bool bf16 = model != "qwen3-235b-a22b";
+    const EngineLayout layout{
+        .tp = 4, .precision = bf16 ? PrecisionRecipe::bf16 : PrecisionRecipe::fp8_blockwise};
+    const auto e = engine(model, "dgx-h100", layout, stack);
+    Stack without = e->stack;
+    CHECK(without.serving.kernels.*flag);
+    without.serving.kernels.*flag = false;
+    const auto operations = [&](const Stack& s) {
+      return Segments(e->cluster, e->model, e->layout, s).launches(true).operations;
+    };
+    return operations(e->stack) - operations(without);
+  };
+  CHECK(launched("bloom-176b", "vllm@0.2", &ServingKernels::adds_apart) == 70 * 4);
+  CHECK(launched("llama2-70b", "vllm@0.2", &ServingKernels::adds_apart) == 0);
+  CHECK(launched("qwen3-32b", "trtllm", &ServingKernels::head_norms_unfused) == 64 * 2);
+  CHECK(launched("qwen3-235b-a22b", "trtllm", &ServingKernels::head_norms_unfused) == 0);
+  CHECK(launched("llama3.1-8b", "trtllm", &ServingKernels::head_norms_unfused) == 0);
+  CHECK(launched("qwen3-32b", "trtllm", &ServingKernels::fused_qk_norm) == -64);
+  CHECK(launched("qwen3-235b-a22b", "trtllm", &ServingKernels::experts_at_once) == -94 * 3);
+}
+
 TEST_CASE("law: a kernel starts the gap of its launch after the one before it") {
   const auto e = engine("llama3.1-8b", "dgx-h200", {}, "vllm");
   const Segments plain(e->cluster, e->model, e->layout, e->stack);

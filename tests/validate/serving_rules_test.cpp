@@ -267,6 +267,27 @@ TEST_CASE("the order in which tables are given does not matter") {
   CHECK(other[0].skipped.empty());
 }
 
+TEST_CASE("prompts of a chat have the template's tokens, and limits do not") {
+  int ttft = 120;  // equal ones would be one measurement
+  const auto row = [&ttft](const char* source, const char* model, const char* engine) {
+    return fmt::format("{},,16,h100_sxm,{},,{},agg,1024,128,16,4,1,1,1,1,,,,,{},9\n", source, model,
+                       engine, ttft++);
+  };
+  const auto rows =
+      read_texts({{"k.csv", inferencex_header + row("aic-a", "Qwen/Qwen3-32B", "trtllm,1.0.0rc3") +
+                                row("aic-b", "Qwen/Qwen3-32B", "trtllm,1.2.0rc6") +
+                                row("mine", "Qwen/Qwen3-32B", "trtllm,1.2.0rc6") +
+                                row("aic-c", "meta-llama/Llama-3.1-8B", "vllm,0.12.0")}});
+  REQUIRE(rows.size() == 4);
+  for (const ServingRow& read : rows) CHECK(read.skipped.empty());
+  CHECK(rows[0].load.prompt_tokens == 1032);
+  CHECK(rows[0].engine.limits.token_budget == 16 + 1024 + 1000);
+  CHECK(rows[1].load.prompt_tokens == 1032);
+  CHECK(rows[1].engine.limits.token_budget == 16 + 1024 + 1500);
+  CHECK(rows[2].load.prompt_tokens == 1024);
+  CHECK(rows[3].load.prompt_tokens == 1024);
+}
+
 TEST_CASE("a file of recipes names what it gets wrong") {
   const ScratchFolder folder("serving_recipes");
   const auto error_of = [&folder](const std::string& recipes) {
@@ -295,6 +316,11 @@ TEST_CASE("a file of recipes names what it gets wrong") {
     INFO(wrong);
     CHECK(error_of(wrong).find(word) != std::string::npos);
   }
+  const ServingWhen first{.releases = {"1.0.0rc3", "1.1"}};
+  CHECK(first.holds({.release = "1.0.0rc3"}));
+  CHECK(first.holds({.release = "1.1.0"}));
+  CHECK_FALSE(first.holds({.release = "1.0.0"}));
+  CHECK_FALSE(first.holds({}));
 }
 
 TEST_CASE("numbers of recipes grow with sequences and prompts") {

@@ -223,10 +223,21 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows,
   // A norm adds what the layer before it made to the residual. Where an all-reduce stands before
   // it, as before two of a layer, that kernel may do both.
   const double residual = 4.0 * static_cast<double>(rows * model_.hidden);
-  const bool fused = layout_.tp > 1 && fuses_norm(stack_.serving, layout_.tp, residual / 2);
+  const bool bare = stack_.serving.kernels.head_norms_unfused && layer.mixer.qk_norm &&
+                    layer.ffn.kind == FfnKind::dense;
+  const bool fused =
+      layout_.tp > 1 && !bare && fuses_norm(stack_.serving, layout_.tp, residual / 2);
   const int norms = model_.parallel_block ? 1 : layer.norms;
-  for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i)
-    stream(s, Label::elementwise, WorkKind::norm, residual, residual, rows);
+  const bool apart = stack_.serving.kernels.adds_apart;
+  const bool adds = !apart || model_.norm != NormKind::layer_norm;
+  for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i) {
+    stream(s, Label::elementwise, WorkKind::norm, adds ? residual : residual / 2,
+           adds ? residual : residual / 2, rows);
+    if (!adds) stream(s, Label::elementwise, WorkKind::elementwise, residual, residual / 2);
+  }
+  for (const bool biased : {layer.mixer.out_bias, layer.ffn.bias})
+    if (apart && biased)
+      stream(s, Label::elementwise, WorkKind::elementwise, residual / 2, residual / 2);
   const SmallKernels& small = stack_.serving.kernels.small;
   if (layer.mixer.kind != MixerKind::none)
     small_kernels(s, layer.mixer.kind == MixerKind::mla ? small.latent : small.attention);

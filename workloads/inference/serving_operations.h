@@ -19,6 +19,7 @@ class ServingOperations {
   // All must outlive it.
   ServingOperations(const Model& model, const EngineLayout& layout, const Stack& stack)
       : model_(model), layout_(layout), stack_(stack), precision_(layout.precision) {}
+  const ServingKernels& kernels() const { return stack_.serving.kernels; }
   // The same, with products in the precision that the checkpoint has for a part.
   ServingOperations of(ModelPart part) const;
 

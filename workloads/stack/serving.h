@@ -63,7 +63,13 @@ struct ServingKernels {
   // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
   std::vector<RankLimit> fused_norms;
   bool fused_qk_norm = false;  // norms of queries and keys are part of the rotary kernel
-  bool greedy = false;         // tokens are the largest logits: no sampling, read once in 16 bits
+  // Dense layers that norm their heads have no such kernel.
+  bool head_norms_unfused = false;
+  bool experts_at_once = false;  // one operation launches all kernels of routed experts
+  // Residuals of layer norms, and biases of products whose ranks' results are summed, are added by
+  // kernels of their own; without this, norms add the one and products the other.
+  bool adds_apart = false;
+  bool greedy = false;  // tokens are the largest logits: no sampling, read once in 16 bits
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
@@ -108,6 +114,8 @@ struct ServingHost {
   // The device waits where that takes longer.
   Sourced<Seconds> eager_step = unstated(Seconds(0)), eager_launch = unstated(Seconds(0));
   Sourced<Seconds> eager_collective = unstated(Seconds(0));  // more for each that is a collective
+  // Of an operation that a compiler was shown and launches itself; 0: nothing is compiled.
+  Sourced<Seconds> compiled_launch = unstated(Seconds(0));
   // Time for which the operating system keeps the host away while it launches, over that of
   // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
   Sourced<double> stall_share = unstated(0.0);

@@ -36,7 +36,9 @@ double joined(double a, double b) {
 
 // Of launching a step operation by operation.
 double launch_seconds(const ServingHost& host, const Launches& launches) {
-  return host.eager_step.get().si() + launches.operations * host.eager_launch.get().si() +
+  const double eager = host.eager_launch.get().si(), compiled = host.compiled_launch.get().si();
+  return host.eager_step.get().si() + (launches.operations - launches.shown) * eager +
+         launches.shown * (compiled > 0 ? compiled : eager) +
          launches.collectives * host.eager_collective.get().si();
 }
 

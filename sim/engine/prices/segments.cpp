@@ -3,8 +3,40 @@
 #include "sim/engine/prices/segments.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
+namespace {
+
+// What lies between attention and its output projection, over latents, is attention's as well.
+bool is_shown(const Operation& operation) {
+  const Kernel* kernel = operation.kernel();
+  const bool label = operation.label == Label::gemm || operation.label == Label::elementwise;
+  return kernel != nullptr && label && kernel->work.groups <= 1;
+}
+
+bool is_routed(const Operation& operation) {
+  const Kernel* kernel = operation.kernel();
+  return operation.label == Label::expert && kernel != nullptr &&
+         kernel->work.kind != WorkKind::gemm && kernel->work.kind != WorkKind::router;
+}
+
+// A product and the quantisation of its operand are one call, and so may routed experts be.
+Launches launches_of(const Segment& segment, bool experts_at_once) {
+  Launches found;
+  bool experts = false;  // were launched
+  for (const auto* operations : {&segment.operations, &segment.second.operations})
+    for (const Operation& operation : *operations) {
+      if (operation.label == Label::quantise) continue;
+      if (experts_at_once && is_routed(operation) && std::exchange(experts, true)) continue;
+      found.operations += 1;
+      if (operation.collective() != nullptr) found.collectives += 1;
+      if (operations == &segment.operations && is_shown(operation)) found.shown += 1;
+    }
+  return found;
+}
+
+}  // namespace
 
 double seconds_of(const PhaseTime& phase) { return total_time(phase).si(); }
 
@@ -104,12 +136,11 @@ Launches Segments::launches(bool indexed) const {
   // Of an indexer whose choice is all: its key's product, and what writes the key.
   constexpr double key_alone = 2;
   Launches all;
-  const auto add = [&all](const Segment& segment, double times) {
-    for (const Operation& operation : segment.operations) {
-      all.operations += times;
-      if (operation.collective() != nullptr) all.collectives += times;
-    }
-    all.operations += times * static_cast<double>(segment.second.operations.size());
+  const auto add = [&](const Segment& segment, double times) {
+    const Launches found = launches_of(segment, operations_.kernels().experts_at_once);
+    all.operations += times * found.operations;
+    all.collectives += times * found.collectives;
+    all.shown += times * found.shown;
   };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     LayerClass layer = model_.classes[i];

@@ -14,9 +14,11 @@ namespace orrery {
 
 double seconds_of(const PhaseTime& phase);  // of all labels
 
-// Operations of a step, and how many of them are collectives.
+// Operations of a step, how many of them are collectives, and how many a compiler can be shown:
+// products, norms and element-wise kernels. Engines hide attention, experts and collectives from
+// it.
 struct Launches {
-  double operations = 0, collectives = 0;
+  double operations = 0, collectives = 0, shown = 0;
 };
 
 // One thread at a time.

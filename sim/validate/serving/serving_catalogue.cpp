@@ -38,11 +38,6 @@ EngineLayout layout_of(const ToldWorkers& told, bool experts) {
   return layout;
 }
 
-bool starts_with_any(const std::string& text, const std::vector<std::string>& starts) {
-  return std::any_of(starts.begin(), starts.end(),
-                     [&text](const std::string& start) { return text.starts_with(start); });
-}
-
 // Settings of `set` that are still open, and sentences that say which.
 struct OpenSettings {
   const ServingCase& c;
@@ -192,6 +187,7 @@ ServingFacts ServingCatalogue::facts(const ServingCase& c, const std::string& ro
           .role = role,
           .speculation = std::string(serving_speculation_text[row.software.speculation]),
           .date = row.date,
+          .release = row.software.release,
           .attention_dp = workers.attention_dp > 1,
           .tp = workers.tp,
           .isl = row.load.prompt_tokens,
@@ -403,7 +399,7 @@ void ServingCatalogue::lengthen_prompts(ServingCase& c) const {
   const ServingFacts f = facts(c, c.row.disaggregated ? "decode" : "");
   for (const LongerPrompts& longer : recipes_.longer_prompts) {
     if (!longer.when.holds(f)) continue;
-    c.row.load.prompt_tokens = std::round(c.row.load.prompt_tokens * longer.times);
+    c.row.load.prompt_tokens = std::round(c.row.load.prompt_tokens * longer.times + longer.plus);
     c.row.assumed.push_back(longer.sentence);
   }
 }

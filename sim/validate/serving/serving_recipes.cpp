@@ -53,8 +53,8 @@ ServingWhen read_when(const JsonValue& entry) {
   const auto at = entry.find("when");
   if (!at) return when;
   at->expect_only({"engine", "gpu", "family", "model", "precision", "campaign", "mode", "role",
-                   "speculation", "checkpoint", "from", "to", "attention_dp", "tp", "isl", "osl",
-                   "concurrency_from", "concurrency_to"});
+                   "speculation", "checkpoint", "release", "from", "to", "attention_dp", "tp",
+                   "isl", "osl", "concurrency_from", "concurrency_to"});
   when.engines = texts_at(*at, "engine");
   when.accelerators = texts_at(*at, "gpu");
   when.families = texts_at(*at, "family");
@@ -65,6 +65,7 @@ ServingWhen read_when(const JsonValue& entry) {
   when.role = text_at(*at, "role");
   when.speculation = text_at(*at, "speculation");
   when.owners = texts_at(*at, "checkpoint");
+  when.releases = texts_at(*at, "release");
   when.from = text_at(*at, "from");
   when.to = text_at(*at, "to");
   if (at->has("attention_dp")) when.attention_dp = flag_at(*at, "attention_dp");
@@ -275,6 +276,11 @@ void read_names(ServingRecipes& recipes, const JsonValue& file) {
 
 }  // namespace
 
+bool starts_with_any(const std::string& text, const std::vector<std::string>& starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [&text](const std::string& start) { return text.starts_with(start); });
+}
+
 bool ServingWhen::holds(const ServingFacts& f) const {
   const auto same = [](const std::optional<std::int64_t>& wanted, double actual) {
     return !wanted || static_cast<double>(*wanted) == actual;
@@ -283,7 +289,8 @@ bool ServingWhen::holds(const ServingFacts& f) const {
          listed(families, f.family) && listed(models, f.model) && listed(precisions, f.precision) &&
          listed(campaigns, f.campaign) && equal_or_open(mode, f.mode) &&
          equal_or_open(role, f.role) && equal_or_open(speculation, f.speculation) &&
-         listed(owners, f.owner) && (from.empty() || (!f.date.empty() && f.date >= from)) &&
+         listed(owners, f.owner) && (releases.empty() || starts_with_any(f.release, releases)) &&
+         (from.empty() || (!f.date.empty() && f.date >= from)) &&
          (to.empty() || (!f.date.empty() && f.date <= to)) &&
          (!attention_dp || *attention_dp == f.attention_dp) &&
          same(tp, static_cast<double>(f.tp)) && same(isl, f.isl) && same(osl, f.osl) &&
@@ -356,11 +363,16 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
     for (const JsonValue& entry : layouts->items())
       recipes.layouts.push_back(read_layout(entry, file.at("sources")));
   for (const JsonValue& entry : file.at("longer_prompts").items()) {
-    entry.expect_only({"when", "times", "sentence", "citation"});
-    const double times = entry.at("times").number();
-    if (!(times > 1)) entry.at("times").fail("a number above 1");
-    recipes.longer_prompts.push_back(
-        {.times = times, .sentence = entry.at("sentence").text(), .when = read_when(entry)});
+    entry.expect_only({"when", "times", "plus", "sentence", "citation"});
+    LongerPrompts longer{.sentence = entry.at("sentence").text(), .when = read_when(entry)};
+    for (const auto& [name, to, least] :
+         {std::tuple("times", &longer.times, 1.0), std::tuple("plus", &longer.plus, 0.0)}) {
+      const auto at = entry.find(name);
+      if (!at) continue;
+      *to = at->number();
+      if (!(*to > least)) at->fail(fmt::format("a number above {}", least));
+    }
+    recipes.longer_prompts.push_back(longer);
   }
   for (const JsonValue& entry : file.at("known").items()) {
     entry.expect_only({"rule", "when", "quantity", "sentence", "citation"});

@@ -20,6 +20,7 @@ namespace orrery {
 struct ServingFacts {
   std::string engine, accelerator, family, model, owner, precision, campaign;
   std::string mode, role, speculation, date;  // date: "2026-03-25", or empty
+  std::string release;                        // as the table has it
   bool attention_dp = false;
   std::int64_t tp = 1;
   double isl = 0, osl = 0, concurrency = 0;
@@ -29,6 +30,7 @@ struct ServingFacts {
 struct ServingWhen {
   std::vector<std::string> engines, accelerators, families, models, precisions, campaigns;
   std::vector<std::string> owners;                // of the checkpoint: "nvidia" of "nvidia/..."
+  std::vector<std::string> releases;              // how they begin
   std::string mode, role, speculation, from, to;  // dates, both included
   std::optional<bool> attention_dp;
   std::optional<std::int64_t> tp, isl, osl;
@@ -131,9 +133,9 @@ struct KnownOfServing {
   ServingWhen when;
   bool ttft_only = false;
 };
-// Rows whose prompts had so many times the tokens that the table tells.
+// Rows whose prompts had so many times the tokens that the table tells, and so many more.
 struct LongerPrompts {
-  double times = 1;
+  double times = 1, plus = 0;
   std::string sentence;
   ServingWhen when;
 };
@@ -157,6 +159,8 @@ struct ServingRecipes {
 };
 
 ServingRecipes load_serving_recipes(const std::filesystem::path& file);
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& starts);
 
 // A model's name without owner, format and variant, small: "deepseek-r1" of
 // "nvidia/DeepSeek-R1-NVFP4".

@@ -290,13 +290,13 @@ TEST_CASE("prompts of a chat have the template's tokens, and limits do not") {
 
 TEST_CASE("a file of recipes names what it gets wrong") {
   const ScratchFolder folder("serving_recipes");
-  const auto error_of = [&folder](const std::string& recipes) {
+  const auto error_of = [&folder](const std::string& recipes, const std::string& longer = "") {
     const std::string text =
         R"({"sources": {"s": {"repository": "r", "path": "p"}}, "engines": [], "tables": {},)"
         R"("campaigns": [{"source": "", "campaign": "c", "shortest": 1, "waves": 10}],)"
-        R"("names": [], "precisions": [], "defaults": [], "longer_prompts": [], "known": [],)"
-        R"("recipes": [)" +
-        recipes + "]}";
+        R"("names": [], "precisions": [], "defaults": [], "known": [],)"
+        R"("longer_prompts": [)" +
+        longer + R"(], "recipes": [)" + recipes + "]}";
     try {
       load_serving_recipes(folder.add("recipes.json", text));
     } catch (const Error& error) {
@@ -316,6 +316,14 @@ TEST_CASE("a file of recipes names what it gets wrong") {
     INFO(wrong);
     CHECK(error_of(wrong).find(word) != std::string::npos);
   }
+  for (const auto& [wrong, word] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"sentence": "s", "citation": "s"})", "times"},
+           {R"({"times": 1, "sentence": "s", "citation": "s"})", "above 1"},
+           {R"({"plus": 0, "sentence": "s", "citation": "s"})", "above 0"}}) {
+    INFO(wrong);
+    CHECK(error_of(good, wrong).find(word) != std::string::npos);
+  }
+  CHECK(error_of(good, R"({"plus": 8, "sentence": "s", "citation": "s"})") == "no error");
   const ServingWhen first{.releases = {"1.0.0rc3", "1.1"}};
   CHECK(first.holds({.release = "1.0.0rc3"}));
   CHECK(first.holds({.release = "1.1.0"}));

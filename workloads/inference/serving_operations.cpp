@@ -213,6 +213,26 @@ void ServingOperations::feed_forward(Segment& s, std::int64_t width, Activation 
   if (reduced) all_reduce(s, rows);
 }
 
+// A norm adds what the layer before it made to the residual. Where an all-reduce stands before it,
+// as before two of a layer, that kernel may do both.
+void ServingOperations::norms(Segment& s, const LayerClass& layer, std::int64_t rows) const {
+  const ServingKernels& kernels = stack_.serving.kernels;
+  const double width = 2.0 * static_cast<double>(rows * model_.hidden);
+  const bool bare =
+      kernels.head_norms_unfused && layer.mixer.qk_norm && layer.ffn.kind == FfnKind::dense;
+  const bool fused = layout_.tp > 1 && !bare && fuses_norm(stack_.serving, layout_.tp, width);
+  const bool apart = kernels.adds_apart && model_.norm == NormKind::layer_norm;
+  const double moved = apart ? width : 2 * width;
+  const int norms = model_.parallel_block ? 1 : layer.norms;
+  for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i) {
+    stream(s, Label::elementwise, WorkKind::norm, moved, moved, rows);
+    if (apart) stream(s, Label::elementwise, WorkKind::elementwise, 2 * width, width);
+  }
+  for (const bool biased : {layer.mixer.out_bias, layer.ffn.bias})
+    if (kernels.adds_apart && biased)
+      stream(s, Label::elementwise, WorkKind::elementwise, width, width);
+}
+
 Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) const {
   return this->layer(layer, rows, even(rows));
 }
@@ -220,24 +240,7 @@ Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows) con
 Segment ServingOperations::layer(const LayerClass& layer, std::int64_t rows,
                                  const GroupRows& group) const {
   Segment s;
-  // A norm adds what the layer before it made to the residual. Where an all-reduce stands before
-  // it, as before two of a layer, that kernel may do both.
-  const double residual = 4.0 * static_cast<double>(rows * model_.hidden);
-  const bool bare = stack_.serving.kernels.head_norms_unfused && layer.mixer.qk_norm &&
-                    layer.ffn.kind == FfnKind::dense;
-  const bool fused =
-      layout_.tp > 1 && !bare && fuses_norm(stack_.serving, layout_.tp, residual / 2);
-  const int norms = model_.parallel_block ? 1 : layer.norms;
-  const bool apart = stack_.serving.kernels.adds_apart;
-  const bool adds = !apart || model_.norm != NormKind::layer_norm;
-  for (int i = fused ? std::min(2, norms) : 0; i < norms; ++i) {
-    stream(s, Label::elementwise, WorkKind::norm, adds ? residual : residual / 2,
-           adds ? residual : residual / 2, rows);
-    if (!adds) stream(s, Label::elementwise, WorkKind::elementwise, residual, residual / 2);
-  }
-  for (const bool biased : {layer.mixer.out_bias, layer.ffn.bias})
-    if (apart && biased)
-      stream(s, Label::elementwise, WorkKind::elementwise, residual / 2, residual / 2);
+  norms(s, layer, rows);
   const SmallKernels& small = stack_.serving.kernels.small;
   if (layer.mixer.kind != MixerKind::none)
     small_kernels(s, layer.mixer.kind == MixerKind::mla ? small.latent : small.attention);

@@ -55,6 +55,7 @@ class ServingOperations {
                        std::int64_t groups) const;
   void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
   void prefill_attention(Segment& s, Work work) const;
+  void norms(Segment& s, const LayerClass& layer, std::int64_t rows) const;
   void all_reduce(Segment& s, std::int64_t rows) const;
   void small_kernels(Segment& s, std::int64_t number) const;
   void choose(Segment& s) const;  // among an indexer's scores

@@ -63,7 +63,7 @@ struct ServingKernels {
   // All-reduces of up to so many bytes do the residual and norm after them in the same kernel.
   std::vector<RankLimit> fused_norms;
   bool fused_qk_norm = false;  // norms of queries and keys are part of the rotary kernel
-  // Dense layers that norm their heads have no such kernel.
+  // All-reduces of dense layers that norm their heads do no norm.
   bool head_norms_unfused = false;
   bool experts_at_once = false;  // one operation launches all kernels of routed experts
   // Residuals of layer norms, and biases of products whose ranks' results are summed, are added by

@@ -274,6 +274,20 @@ void read_names(ServingRecipes& recipes, const JsonValue& file) {
   }
 }
 
+double number_above(const JsonValue& at, double least) {
+  if (!(at.number() > least)) at.fail(fmt::format("a number above {}", least));
+  return at.number();
+}
+
+LongerPrompts read_longer_prompts(const JsonValue& entry) {
+  entry.expect_only({"when", "times", "plus", "sentence", "citation"});
+  LongerPrompts longer{.sentence = entry.at("sentence").text(), .when = read_when(entry)};
+  const auto plus = entry.find("plus");
+  if (plus) longer.plus = number_above(*plus, 0);
+  if (!plus || entry.has("times")) longer.times = number_above(entry.at("times"), 1);
+  return longer;
+}
+
 }  // namespace
 
 bool starts_with_any(const std::string& text, const std::vector<std::string>& starts) {
@@ -363,16 +377,7 @@ ServingRecipes load_serving_recipes(const std::filesystem::path& path) {
     for (const JsonValue& entry : layouts->items())
       recipes.layouts.push_back(read_layout(entry, file.at("sources")));
   for (const JsonValue& entry : file.at("longer_prompts").items()) {
-    entry.expect_only({"when", "times", "plus", "sentence", "citation"});
-    LongerPrompts longer{.sentence = entry.at("sentence").text(), .when = read_when(entry)};
-    for (const auto& [name, to, least] :
-         {std::tuple("times", &longer.times, 1.0), std::tuple("plus", &longer.plus, 0.0)}) {
-      const auto at = entry.find(name);
-      if (!at) continue;
-      *to = at->number();
-      if (!(*to > least)) at->fail(fmt::format("a number above {}", least));
-    }
-    recipes.longer_prompts.push_back(longer);
+    recipes.longer_prompts.push_back(read_longer_prompts(entry));
   }
   for (const JsonValue& entry : file.at("known").items()) {
     entry.expect_only({"rule", "when", "quantity", "sentence", "citation"});

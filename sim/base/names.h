@@ -35,6 +35,7 @@ enum class Library : std::uint8_t {
   flashmla,           // decode over latents: FlashMLA, TensorRT-LLM's on Blackwell
   sglang_latent,      // the same as SGLang calls it
   trtllm_latent,      // the same of earlier releases of TensorRT-LLM
+  vllm_linear,        // 16-bit products on A100 as Vidur timed them for vLLM
   trtllm_linear,      // FP8 products of TensorRT-LLM, a scale per tensor found as they run
   trtllm_blocks,      // the same on Blackwell, a scale for each block of 128
   flashinfer_blocks,  // the same as FlashInfer generates them: SGLang's where DeepGEMM is off
@@ -106,6 +107,7 @@ inline constexpr auto library_text = enum_names<Library>({
     "flashmla",
     "sglang-latent",
     "trtllm-latent",
+    "vllm-linear",
     "trtllm-linear",
     "trtllm-linear-blocks",
     "flashinfer-blocks",

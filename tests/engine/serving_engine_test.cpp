@@ -338,6 +338,23 @@ TEST_CASE("serving: a prefill engine keeps blocks until they were sent") {
   CHECK(t.requests[1].first.ps == t.requests[0].first.ps + 1'000'000 + sent);
 }
 
+TEST_CASE("serving: a prompt's last token is computed where its request decodes") {
+  const AffinePrices prices = flat();
+  AffineTransfers transfers;
+  const RequestList list = list_of({{.prompt = 60, .output = 3}, {.prompt = 60, .output = 1}});
+  ServingFleet fleet = fleet_of(prices, SchedulerKind::vllm);
+  fleet.engines.policy.first_token_anew = true;
+  fleet.decode = fleet.engines;
+  fleet.transfers = &transfers;
+  const ServiceTimeline t = serve(list, fleet, {.check = true});
+  const std::int64_t there = 1'000'000 + 60 * transfers.token + transfers.wait;
+  CHECK(t.requests[0].first.ps == there + 1'000'000);  // a step later than what was found before
+  CHECK(t.requests[0].last.ps == there + 3'000'000);
+  CHECK(t.requests[1].first.ps == 1'000'000);  // nothing to decode
+  CHECK(t.totals.emitted == 4);
+  CHECK(t.totals.prefilled == 60 + 60 + 1);
+}
+
 TEST_CASE("serving: a first token waits for room where its request decodes") {
   const AffinePrices prices = flat();
   AffineTransfers transfers;

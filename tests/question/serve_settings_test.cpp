@@ -72,6 +72,23 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
   CHECK(unused({{"stack", "pytorch-serve"}, {"frontend", "dynamo"}}) == Keys{"frontend"});
 }
 
+TEST_CASE("serve: engines without graphs or a compiler") {
+  Catalogues catalogues;
+  const auto read = [&](const SortedJson& settings) { return asked(settings, catalogues); };
+  CHECK_FALSE(read({{"eager", "none"}}).engines.eager);
+  CHECK(read({{"eager", "all"}}).engines.eager);
+  const auto with = [&](const char* which) {
+    SortedJson settings = question({{"prefill", "TP1"}, {"decode", "TP1"}, {"eager", which}}).raw();
+    settings.erase("engines");
+    return read_service(JsonValue::from(settings, "command line"), catalogues, 1);
+  };
+  CHECK(with("prompts").engines.eager);
+  CHECK_FALSE(with("prompts").decode->eager);
+  CHECK(with("all").decode->eager);
+  CHECK(error_of({{"eager", "prompts"}}).find("--prefill") != std::string::npos);
+  CHECK(error_of({{"eager", "some"}}).find("none, prompts") != std::string::npos);
+}
+
 TEST_CASE("serve: what no point of a question uses is an error, what one uses is none") {
   CHECK(error_of({{"chunk", 2048}}) ==
         "command line: chunk: found 2048; expected nothing with vllm: it is a setting of SGLang's "

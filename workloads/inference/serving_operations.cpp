@@ -54,7 +54,9 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
   const WeightFormat weights = quantised ? weight_format(precision_, stack_) : WeightFormat{};
   const Format format = weights.operands;
   const bool small = weights.quantises();
-  const Library library = weights.library.value_or(small ? stack_.kernels.gemm : Library::cublas);
+  // Products in 16 bits are cuBLAS's, but for a stack whose library is of those.
+  const bool own = small || stack_.kernels.gemm == Library::vllm_linear;
+  const Library library = weights.library.value_or(own ? stack_.kernels.gemm : Library::cublas);
   if (small) {
     const double elements = static_cast<double>(m) * static_cast<double>(k);
     Operation o{.label = Label::quantise};

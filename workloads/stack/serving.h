@@ -46,6 +46,9 @@ struct ServingMemory {
   // and whether rows that experts read and made stay allocated meanwhile.
   std::int64_t logit_bytes = 0;
   bool keeps_expert_rows = false;
+  // Keys and values go to another engine in the same scale-up domain over that, not over NICs: they
+  // lie, or are staged, in memory that a domain of several hosts can share.
+  bool cache_in_domain = false;
 };
 
 // Kernels of a layer that move next to nothing: copies, casts, scales, sums that others fuse. By
@@ -116,6 +119,8 @@ struct ServingHost {
   Sourced<Seconds> eager_collective = unstated(Seconds(0));  // more for each that is a collective
   // Of an operation that a compiler was shown and launches itself; 0: nothing is compiled.
   Sourced<Seconds> compiled_launch = unstated(Seconds(0));
+  // Of such an operation where the compiler is switched off.
+  Sourced<Seconds> uncompiled_launch = unstated(Seconds(0));
   // Time for which the operating system keeps the host away while it launches, over that of
   // launching, and how long in the mean (exponential): the slowest of a hundred first tokens wait.
   Sourced<double> stall_share = unstated(0.0);

@@ -25,6 +25,7 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("eager_launch", s.host.eager_launch);
   visit("eager_collective", s.host.eager_collective);
   visit("compiled_launch", s.host.compiled_launch);
+  visit("uncompiled_launch", s.host.uncompiled_launch);
   visit("first_prompts", s.host.first_prompts);
   visit("stall_share", s.host.stall_share);
   visit("stall", s.host.stall);

@@ -51,7 +51,8 @@ ServedEngine engine_of(const ServiceCase& c, const EngineGroup& group, EngineRol
   return {.role = role,
           .layout = group.layout,
           .policy = group.policy ? *group.policy : c.stack.serving.policy,
-          .replicas = group.replicas};
+          .replicas = group.replicas,
+          .eager = group.eager};
 }
 
 ServedDeployment deployment_of(const ServiceCase& c) {

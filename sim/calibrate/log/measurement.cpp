@@ -316,10 +316,11 @@ void drop_between_powers(OperatorTable& table) {
     add_note(table, fmt::format("{} rows between powers of two are left out", dropped));
 }
 
-// Block-scaled products are DeepGEMM's but for TensorRT-LLM's own and those that FlashInfer
+// Vidur timed PyTorch's products for vLLM on A100. Block-scaled products are DeepGEMM's but for TensorRT-LLM's own and those that FlashInfer
 // generates; other narrow ones are the serving framework's own (CUTLASS, FlashInfer) and
 // slower than cuBLASLt, which training uses.
 Library product_library(const FileName& name, Format format) {
+  if (name.framework == "vidur") return Library::vllm_linear;
   if (format == Format::bf16) return Library::cublas;
   if (name.framework == "flashinfer") return Library::flashinfer_blocks;
   const bool own = name.framework == "trtllm" && format == Format::fp8;
@@ -388,7 +389,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
     t.library = product_library(name, t.format);
     t.converts = t.format != Format::bf16 && t.library != Library::flashinfer_blocks;
     read_gemm(csv, t);
-    drop_host_bound(t);
+    if (t.library != Library::vllm_linear) drop_host_bound(t);  // those are times of kernels
     if (t.library == Library::trtllm_blocks && name.gpu.starts_with("h")) drop_between_powers(t);
     return {t};
   }

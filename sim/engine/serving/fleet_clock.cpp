@@ -111,10 +111,11 @@ bool FleetClock::arrivals_at(Ticks now) {
   const auto from = static_cast<std::size_t>(event.b);
   replicas_[from].sent(request);
   if (!replicas_[from].busy()) awake_.push_back(static_cast<std::uint32_t>(from));
+  const std::int32_t anew = policy_.first_token_anew ? 1 : 0;
   send(now, 1,
        {.request = request,
-        .emitted = 1,
-        .saved = list_.requests[request].prompt,
+        .emitted = 1 - anew,
+        .saved = list_.requests[request].prompt - anew,
         .foreign = true,
         .since = now});
   return true;

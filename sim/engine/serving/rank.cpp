@@ -365,13 +365,15 @@ void Rank::speak(std::uint32_t s, Ticks now, std::vector<std::uint32_t>& ended) 
   }
   record.last = now;
   ++slot.emitted;
-  ++ledger_.totals.emitted;
-  if (slot.emitted < request.output && !run_.shape.prefill_only) {
+  const bool more = slot.emitted < request.output;
+  const bool dropped = run_.shape.prefill_only && more && run_.policy.first_token_anew;
+  ledger_.totals.emitted += dropped ? 0 : 1;
+  if (more && !run_.shape.prefill_only) {
     join(s, now);
     return;
   }
   held_ -= slot.blocks;
-  if (slot.emitted < request.output)
+  if (more)
     sending_.push_back(slot);
   else
     free_blocks(slot, slot.blocks);

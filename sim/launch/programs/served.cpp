@@ -223,7 +223,7 @@ void Served::vllm_rules() {
                             "a cache below the GPU's memory: --tiers says its size and speed");
   };
   r["enforce_eager"] = [this](const Said& said) {
-    reading_.not_understood(said, "steps without graphs: predicted with them");
+    reading_.set(said, "eager", truth_of(said) ? "all" : "none");
   };
 }
 
@@ -284,7 +284,10 @@ void Served::sglang_rules() {
                             "requests are predicted to be taken every step: a --stack with "
                             "\"receive_interval\" predicts this");
   };
-  for (const char* name : {"disable_cuda_graph", "enable_hierarchical_cache", "hicache_size"})
+  r["disable_cuda_graph"] = [this](const Said& said) {
+    reading_.set(said, "eager", truth_of(said) ? "all" : "none");
+  };
+  for (const char* name : {"enable_hierarchical_cache", "hicache_size"})
     r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
 }
 
@@ -369,8 +372,11 @@ void Served::trtllm_rules() {
         "cuda_graph_config.batch_sizes", "print_iter_log", "moe_config.backend",
         "attention_dp_config.batching_wait_iters", "use_cuda_graph", "enable_overlap_scheduler"})
     r[name] = s_.as_the_stack();
-  for (const char* name :
-       {"kv_cache_config.host_cache_size", "cuda_graph_config", "disable_overlap_scheduler"})
+  r["cuda_graph_config"] = [this](const Said& said) {
+    if (!is_nothing(said)) return reading_.not_understood(said, "graphs as of the stack");
+    reading_.set(said, "eager", "all");
+  };
+  for (const char* name : {"kv_cache_config.host_cache_size", "disable_overlap_scheduler"})
     r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
 }
 

@@ -52,7 +52,8 @@ SortedJson engine_settings(const ServedDeployment& d, const ServedEngine& e) {
   all["stream_interval"] = p.stream_interval;
   all["receive_interval"] = p.receive_interval;
   all["priorities"] = static_cast<std::int64_t>(p.priorities.size());
-  all["graphs"] = d.stack.serving.graphs.empty() ? 0 : d.stack.serving.graphs.back().to;
+  const auto& graphs = d.stack.serving.graphs;
+  all["graphs"] = graphs.empty() || e.eager ? 0 : graphs.back().to;
   all["spec"] =
       d.guessing ? fmt::format("{}:{}", to_text(d.guessing->kind), d.guessing->drafts) : "";
   return all;

@@ -30,6 +30,7 @@ struct ServedEngine {
   EngineLayout layout;
   EnginePolicy policy;
   std::int64_t replicas = 1;
+  bool eager = false;  // neither graphs nor a compiler
 };
 
 struct GuessedAhead {

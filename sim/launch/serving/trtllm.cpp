@@ -110,7 +110,7 @@ void Trtllm::limits() {
 
 void Trtllm::graphs() {
   const auto& sizes = d_.stack.serving.graphs;
-  if (sizes.empty()) return out_.file("graphs", "cuda_graph_config", Json());
+  if (sizes.empty() || e_.eager) return out_.file("graphs", "cuda_graph_config", Json());
   out_.file("graphs", "cuda_graph_config.enable_padding", true);
   out_.file("graphs", "cuda_graph_config.max_batch_size",
             std::min(sizes.back().to, e_.policy.max_sequences));

@@ -173,7 +173,10 @@ void Vllm::policy() {
     out_.flag("priorities", "--scheduling-policy", "priority");
     out_.advice("Each request says its own priority.");
   }
-  out_.implied("graphs", "Sizes of captured graphs are those of the release.");
+  if (e_.eager)
+    out_.flag("graphs", "--enforce-eager");
+  else
+    out_.implied("graphs", "Sizes of captured graphs are those of the release.");
 }
 
 void Vllm::guessing() {

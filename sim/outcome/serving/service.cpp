@@ -9,31 +9,12 @@
 #include "hw_models/catalog.h"
 #include "sim/base/errors/check.h"
 #include "sim/base/text/words.h"
+#include "sim/outcome/serving/cache_transfer.h"
 #include "sim/outcome/serving/host_stalls.h"
 #include "sim/outcome/serving/service_cost.h"
 
 namespace orrery {
 namespace {
-
-// Keys and values go over the network interface of each GPU that computed them, all at once.
-class CacheTransfer : public TransferPrices {
- public:
-  CacheTransfer(const Cluster& cluster, const EngineMemory& memory)
-      : rate_(cluster.fabric.scale_out.nic_bandwidth.get() *
-              cluster.fabric.scale_out.nics_per_accelerator.get() *
-              cluster.fabric.scale_out.efficiency.get()),
-        token_(memory.token),
-        latency_(to_ticks(cluster.fabric.scale_out.nic_latency.get())) {}
-  Ticks on_link(std::int64_t tokens) const override {
-    return to_ticks(token_ * static_cast<double>(tokens) / rate_);
-  }
-  Ticks latency(std::int64_t) const override { return latency_; }
-
- private:
-  BytesPerSecond rate_;
-  Bytes token_;
-  Ticks latency_;
-};
 
 RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& list) {
   RequestTime sum;
@@ -243,9 +224,17 @@ std::string why_all_rejected(const ServicePrediction& p, const ServiceCase& aske
   return longer + "a request's context, an engine's blocks or its step";
 }
 
+// As engines run it that neither capture graphs nor compile.
+Stack launched_by_python(Stack stack) {
+  stack.serving.graphs.clear();
+  stack.serving.mixed_graph_rows = 0;
+  stack.serving.host.compiled_launch = stack.serving.host.uncompiled_launch;
+  return stack;
+}
+
 // The stack as the engines run it.
-Stack stack_of(const ServiceCase& asked) {
-  Stack stack = asked.stack;
+Stack stack_of(const ServiceCase& asked, const EngineGroup& group) {
+  Stack stack = group.eager ? launched_by_python(asked.stack) : asked.stack;
   const EngineLayout& layout = asked.engines.layout;
   const bool plain = layout.attention_dp == 1 && layout.pp == 1 && !asked.guessing && !asked.decode;
   if (stack.serving.mixed_graphs_of_plain && !plain) stack.serving.mixed_graph_rows = 0;
@@ -261,8 +250,8 @@ Stack stack_of_prompts(Stack stack) {
 
 ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions& options) {
   ServicePrediction p;
-  const Stack stack = stack_of(asked);
-  const Stack first = asked.decode ? stack_of_prompts(stack) : stack;
+  const Stack stack = stack_of(asked, asked.decode ? *asked.decode : asked.engines);
+  const Stack first = asked.decode ? stack_of_prompts(stack_of(asked, asked.engines)) : stack;
   p.memory = memory_of(asked.engines, asked);
   p.refusal = p.memory.refusal;
   if (asked.decode) {
@@ -280,7 +269,10 @@ ServicePrediction predict_service(const ServiceCase& asked, const ServiceOptions
   if (asked.decode) {
     decode_prices.emplace(asked.cluster, asked.model, asked.decode->layout, stack,
                           p.decode_memory->sequences, drafter_of(asked));
-    transfer.emplace(asked.cluster, p.memory);
+    transfer.emplace(asked.cluster, CacheHolder{asked.engines.layout, p.memory.token},
+                     CacheHolder{asked.decode->layout, p.decode_memory->token},
+                     stack.serving.memory.cache_in_domain &&
+                         asked.gpus() <= asked.cluster.fabric.scale_up.domain);
     fleet.decode = group_of(*asked.decode, asked, stack, *p.decode_memory, *decode_prices, false);
     fleet.transfers = &*transfer;
   }

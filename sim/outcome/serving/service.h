@@ -22,6 +22,7 @@ struct EngineGroup {
   EngineLayout layout;
   std::int64_t replicas = 1;
   std::optional<EnginePolicy> policy = {};  // where it is not the stack's
+  bool eager = false;  // Python launches all kernels: no graphs, and nothing is compiled
   std::int64_t gpus() const { return replicas * layout.gpus(); }
 };
 

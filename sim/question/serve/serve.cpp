@@ -77,6 +77,12 @@ void read_groups(const JsonValue& s, ServiceCase& out, const EngineLayout& forma
     if (!engines) refuse_missing(s, {"engines"});
     out.engines = group(*engines, "--engines");
   }
+  const auto eager = s.find("eager");
+  const std::string which = eager ? eager->one_of({"none", "prompts", "all"}) : "none";
+  if (which == "prompts" && !out.decode)
+    eager->fail("none or all: \"prompts\" needs engines of prompts alone (--prefill)");
+  out.engines.eager = which != "none";
+  if (out.decode) out.decode->eager = which == "all";
 }
 
 // Error at `flag` where the model's heads, experts or layers cannot be split so.

@@ -110,7 +110,8 @@ ServiceCase case_of(const ServingRow& row, const MovedValue& moved) {
   const auto group = [&](const ServingWorkers& w) {
     return EngineGroup{.layout = w.layout,
                        .replicas = w.count,
-                       .policy = policy_of(w.limits, row.load, out.stack, drafts)};
+                       .policy = policy_of(w.limits, row.load, out.stack, drafts),
+                       .eager = w.limits.eager};
   };
   out.engines = group(row.disaggregated ? row.prefill : row.engine);
   if (row.disaggregated) out.decode = group(row.engine);

@@ -348,6 +348,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       open.taken.push_back(
           fmt::format("requests by {}'s server", frontend_text[*recipe.set.frontend]));
     }
+    if (recipe.set.eager && !workers.limits.eager) {
+      workers.limits.eager = true;
+      open.taken.push_back("neither graphs nor a compiler");
+    }
     if (recipe.set.memory_share && !workers.limits.memory_share) {
       workers.limits.memory_share = recipe.set.memory_share;
       open.taken.push_back(fmt::format("{} of the memory", *recipe.set.memory_share));

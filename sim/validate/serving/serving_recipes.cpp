@@ -100,7 +100,7 @@ ServingSettings read_settings(const JsonValue& at) {
   at.expect_only({"cache", "gemm", "grouped_gemm", "frontend", "token_budget", "chunk",
                   "max_sequences", "receive_interval", "stream_interval", "drafts", "waves",
                   "balance_steps", "mixed_graph_rows", "accept", "guesses_ahead", "gathers_rows",
-                  "memory_share"});
+                  "memory_share", "eager"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -127,6 +127,7 @@ ServingSettings read_settings(const JsonValue& at) {
     if (*set.memory_share <= 0 || *set.memory_share > 1) share->fail("a share above 0, up to 1");
   }
   set.gathers_rows = flag_at(at, "gathers_rows");
+  set.eager = flag_at(at, "eager");
   if (at.find("guesses_ahead")) set.guesses_ahead = flag_at(at, "guesses_ahead");
   return set;
 }

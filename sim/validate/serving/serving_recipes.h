@@ -56,6 +56,7 @@ struct ServingSettings {
   std::string accept;                  // label of the text of which guessed tokens were counted
   std::optional<bool> guesses_ahead;   // ServingHost
   bool gathers_rows = false;           // EngineLayout
+  bool eager = false;                  // EngineGroup
   std::optional<double> memory_share;  // ServingMemory
 };
 

@@ -35,6 +35,7 @@ struct ServingLimits {
   std::optional<double> memory_share;            // for weights and cache, as the engine means it
   std::vector<GraphSizes> graphs;                // captured; empty: the engine's own
   std::optional<Frontend> frontend;
+  bool eager = false;                   // neither graphs nor a compiler
   std::optional<Library> grouped_gemm;  // of experts, where it is not the engine's own
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.

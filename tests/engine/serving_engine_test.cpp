@@ -6,36 +6,11 @@
 #include <cmath>
 
 #include "tests/base/error_text.h"
-#include "tests/engine/serving_case.h"
+#include "tests/engine/serving_by_hand.h"
 #include "workloads/traffic/trace.h"
 
 namespace orrery {
 namespace {
-
-// A step takes 1 us, whatever it computes.
-AffinePrices flat() {
-  AffinePrices prices;
-  prices.base = 1'000'000;
-  prices.sequence = prices.context = prices.token = prices.past = 0;
-  return prices;
-}
-
-ServingFleet fleet_of(const StepPrices& prices, SchedulerKind kind) {
-  ServingFleet fleet;
-  fleet.engines.policy.scheduler = kind;
-  fleet.engines.policy.token_budget = 100;
-  fleet.engines.policy.max_sequences = 8;
-  fleet.engines.policy.block_tokens = 10;
-  fleet.engines.shape.blocks = 100;
-  fleet.engines.prices = &prices;
-  return fleet;
-}
-
-RequestList list_of(std::vector<Request> requests) {
-  RequestList list;
-  list.requests = std::move(requests);
-  return list;
-}
 
 std::int64_t microseconds_of(Ticks t) { return t.ps / 1'000'000; }
 
@@ -350,7 +325,7 @@ TEST_CASE("serving: a prompt's last token is computed where its request decodes"
   const std::int64_t there = 1'000'000 + 60 * transfers.token + transfers.wait;
   CHECK(t.requests[0].first.ps == there + 1'000'000);  // a step later than what was found before
   CHECK(t.requests[0].last.ps == there + 3'000'000);
-  CHECK(t.requests[1].first.ps == 1'000'000);  // nothing to decode
+  CHECK(t.requests[1].first.ps == 2'000'000);  // in the second step, with nothing to decode
   CHECK(t.totals.emitted == 4);
   CHECK(t.totals.prefilled == 60 + 60 + 1);
 }

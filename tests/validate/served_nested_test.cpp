@@ -114,11 +114,13 @@ TEST_CASE("a served row moves with the values of its stack, and lines follow it"
   REQUIRE(model.rows.size() == 1);
   const ServedSlopes& row = model.rows.front();
   const auto& names = model.names.at(row.stack);
-  const auto front = std::find(names.begin(), names.end(), "dynamo_front") - names.begin();
+  const auto launch = std::find(names.begin(), names.end(), "eager_launch") - names.begin();
+  REQUIRE(launch < std::ssize(names));
   std::vector<double> moved = row.at;
-  moved[static_cast<std::size_t>(front)] += 1;
-  const ServedRow served = serve_row(
-      rows.front(), {.name = "dynamo_front", .deviations = moved[static_cast<std::size_t>(front)]});
+  double& deviations = moved[static_cast<std::size_t>(launch)];
+  deviations += 1;
+  const ServedRow served =
+      serve_row(rows.front(), {.name = "eager_launch", .deviations = deviations});
   CHECK(served.ttft > row.shipped.ttft);
   for (const ServedQuantity q : served_quantities)
     CHECK_THAT(row.log_predicted(q, moved), WithinAbs(std::log(predicted(served, q)), 1e-12));

@@ -79,8 +79,8 @@ struct EnginePolicy {
   std::int64_t balance_steps = 0;
   std::int64_t queue_limit = 0;          // waiting requests of a rank; more are rejected; 0: none
   std::vector<std::int32_t> priorities;  // by class, the lowest first; empty: all alike
-  // Where prompts and decodes are apart, the engine that decodes computes a prompt's last token again
-  // and hands out what follows from it; else it hands out what the other engine found.
+  // Where prompts and decodes are apart: the engine that decodes computes a prompt's last token
+  // again and hands out what follows from it; else it hands out what the other engine found.
   bool first_token_anew = false;
   // Before the engine sees a request: HTTP, and the tokeniser for each token of the prompt.
   Ticks front, front_token;

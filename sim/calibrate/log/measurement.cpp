@@ -316,9 +316,9 @@ void drop_between_powers(OperatorTable& table) {
     add_note(table, fmt::format("{} rows between powers of two are left out", dropped));
 }
 
-// Vidur timed PyTorch's products for vLLM on A100. Block-scaled products are DeepGEMM's but for TensorRT-LLM's own and those that FlashInfer
-// generates; other narrow ones are the serving framework's own (CUTLASS, FlashInfer) and
-// slower than cuBLASLt, which training uses.
+// Vidur timed PyTorch's products for vLLM on A100. Block-scaled products are DeepGEMM's but for
+// TensorRT-LLM's own and those that FlashInfer generates; other narrow ones are the serving
+// framework's own (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
 Library product_library(const FileName& name, Format format) {
   if (name.framework == "vidur") return Library::vllm_linear;
   if (format == Format::bf16) return Library::cublas;

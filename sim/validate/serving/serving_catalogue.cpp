@@ -54,6 +54,24 @@ struct OpenSettings {
   }
 };
 
+// What a recipe says of the program itself, where nothing else did.
+void take_software(const ServingSettings& set, ServingSoftware& software,
+                   std::vector<std::string>& taken) {
+  if (set.drafts && software.drafts == 0) software.drafts = set.drafts->at(1, 0, 0);
+  if (!software.guesses_ahead && set.guesses_ahead) {
+    software.guesses_ahead = set.guesses_ahead;
+    taken.push_back(*set.guesses_ahead ? "guesses planned ahead" : "guesses not planned ahead");
+  }
+  if (!software.gemm && set.gemm) {
+    software.gemm = set.gemm;
+    taken.push_back(fmt::format("products by {}", library_text[*set.gemm]));
+  }
+  if (software.accept.empty() && !set.accept.empty()) {
+    software.accept = set.accept;
+    taken.push_back(fmt::format("guesses as right as in {}", set.accept));
+  }
+}
+
 }  // namespace
 
 ServingCatalogue::ServingCatalogue(Aliases aliases, ServingRecipes recipes)
@@ -315,21 +333,7 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
   const auto take = [&](const ServingRecipe& recipe, const char* from) {
     if (!recipe.when.holds(f)) return;
     open.taken.clear();
-    if (recipe.set.drafts && c.row.software.drafts == 0)
-      c.row.software.drafts = recipe.set.drafts->at(1, 0, 0);
-    if (!c.row.software.guesses_ahead && recipe.set.guesses_ahead) {
-      c.row.software.guesses_ahead = recipe.set.guesses_ahead;
-      open.taken.push_back(*recipe.set.guesses_ahead ? "guesses planned ahead"
-                                                     : "guesses not planned ahead");
-    }
-    if (!c.row.software.gemm && recipe.set.gemm) {
-      c.row.software.gemm = recipe.set.gemm;
-      open.taken.push_back(fmt::format("products by {}", library_text[*recipe.set.gemm]));
-    }
-    if (c.row.software.accept.empty() && !recipe.set.accept.empty()) {
-      c.row.software.accept = recipe.set.accept;
-      open.taken.push_back(fmt::format("guesses as right as in {}", recipe.set.accept));
-    }
+    take_software(recipe.set, c.row.software, open.taken);
     if (recipe.set.cache && !cache) {
       cache = true;
       workers.layout.cache = *recipe.set.cache;

@@ -211,7 +211,7 @@ const std::vector<Reader>& readers() {
        20,
        read_runs},
       {"measurements",
-       {"validation/measurements/*.jsonl", "validation/measurements/off_grid/*.jsonl"},
+       {"validation/measurements/*_power.jsonl", "validation/measurements/off_grid/*.jsonl"},
        12,
        read_measurements},
       {"operators", {"validation/measurements/operators/h200*.csv"}, 12, read_operators},

@@ -30,6 +30,7 @@ from pathlib import Path
 
 MODEL = "empty"
 VOCABULARY = 32768
+SAMPLE = {"record": "sample", "part": "front", "kind": "software"}
 SPACING = 0.002  # seconds between tokens of an answer: a decode step
 
 
@@ -182,10 +183,10 @@ def measure(args, roles, tokenizer, folder):
                 if number > 0:  # the first round warms up
                     found[clients, length] += firsts
         for (clients, length), firsts in found.items():
-            yield {"request_plane": "tcp", "prompts_apart": len(roles) > 1, "clients": clients, "prompt_tokens": length,
-                   "first_token_ms": round(1e3 * statistics.median(firsts), 2),
-                   "p10_ms": round(1e3 * percentile(firsts, 0.1), 2),
-                   "p90_ms": round(1e3 * percentile(firsts, 0.9), 2), "requests": len(firsts)}
+            yield {**SAMPLE, "variant": "prompts apart" if len(roles) > 1 else "one worker", "clients": clients,
+                   "prompt_tokens": length, "value": round(1e3 * statistics.median(firsts), 2),
+                   "low": round(1e3 * percentile(firsts, 0.1), 2), "high": round(1e3 * percentile(firsts, 0.9), 2),
+                   "requests": len(firsts), "unit": "ms"}
     finally:
         for process in started:
             process.kill()
@@ -201,7 +202,7 @@ def tokeniser_line(tokenizer, lengths):
             start = time.perf_counter()
             found = len(tokenizer.encode(prompt).ids)
             per_token.append((time.perf_counter() - start) / found)
-    return {"tokeniser_us_per_token": round(1e6 * statistics.median(per_token), 3)}
+    return {**SAMPLE, "variant": "tokeniser", "value": round(1e6 * statistics.median(per_token), 3), "unit": "us"}
 
 
 def main():
@@ -220,9 +221,9 @@ def main():
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = make_model(Path(folder))
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": model, "cores": os.cpu_count(),
+        print(json.dumps({"record": "conditions", "program": "front", "host": model, "cores": os.cpu_count(),
                           "python": platform.python_version(), "ai-dynamo-runtime": version("ai-dynamo-runtime"),
-                          "aiohttp": version("aiohttp")}), flush=True)
+                          "aiohttp": version("aiohttp"), "date": time.strftime("%Y-%m-%d")}), flush=True)
         print(json.dumps(tokeniser_line(tokenizer, args.lengths)), flush=True)
         for roles in [["both"], ["prefill", "decode"]]:
             for line in measure(args, roles, tokenizer, Path(folder)):

@@ -7,7 +7,8 @@ Dynamo's frontend for completions. The workers behind it, in Python as those of 
 so all that the client sees is the way: connection, tokeniser, routing, two hops of the request plane where
 prompts have workers of their own, and the way back. Every line of output is one number of clients (0: one,
 by a bare socket): median, 10th and 90th percentile over the rounds, which take turns. The tokeniser is timed
-by itself. Several clients share the processors of one machine with all that they ask. Needs ai-dynamo, aiohttp, tokenizers, and an etcd that listens; no GPU.
+by itself. Several clients share the processors of one machine with all that they ask. Needs ai-dynamo, aiohttp,
+tokenizers, and an etcd that listens; no GPU.
 
     python3 front.py --rounds 5 > front.jsonl
 """

@@ -20,6 +20,11 @@ SortedJson tiers_json(const EnginePolicy& policy) {
 
 }  // namespace
 
+std::int64_t largest_captured(const ServedDeployment& d, const ServedEngine& e) {
+  const auto& graphs = d.stack.serving.graphs;
+  return graphs.empty() || e.eager ? 0 : graphs.back().to;
+}
+
 SortedJson engine_settings(const ServedDeployment& d, const ServedEngine& e) {
   const EngineLayout& l = e.layout;
   const EnginePolicy& p = e.policy;
@@ -52,8 +57,7 @@ SortedJson engine_settings(const ServedDeployment& d, const ServedEngine& e) {
   all["stream_interval"] = p.stream_interval;
   all["receive_interval"] = p.receive_interval;
   all["priorities"] = static_cast<std::int64_t>(p.priorities.size());
-  const auto& graphs = d.stack.serving.graphs;
-  all["graphs"] = graphs.empty() || e.eager ? 0 : graphs.back().to;
+  all["graphs"] = largest_captured(d, e);
   all["spec"] =
       d.guessing ? fmt::format("{}:{}", to_text(d.guessing->kind), d.guessing->drafts) : "";
   return all;

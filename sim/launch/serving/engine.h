@@ -71,6 +71,9 @@ struct EngineCommand {
   std::vector<std::string> sources;  // ids of hw_models/catalog/sources
 };
 
+// Sequences of the largest graph that an engine captures; 0: it captures none.
+std::int64_t largest_captured(const ServedDeployment& deployment, const ServedEngine& engine);
+
 // Settings of the engine by key, as JSON: the axes of its layout, formats, limits, policy.
 SortedJson engine_settings(const ServedDeployment& deployment, const ServedEngine& engine);
 

@@ -132,7 +132,7 @@ void Sglang::limits() {
   out_.flag("memory_share", "--mem-fraction-static",
             fmt::format("{}", d_.stack.serving.memory.share));
   if (d_.longest != d_.context) out_.flag("max_context", "--context-length", d_.longest);
-  if (d_.stack.serving.graphs.empty() || e_.eager)
+  if (largest_captured(d_, e_) == 0)
     out_.flag("graphs", "--disable-cuda-graph");
   else
     out_.flag("graphs", "--cuda-graph-max-bs", largest_graph());

@@ -109,11 +109,11 @@ void Trtllm::limits() {
 }
 
 void Trtllm::graphs() {
-  const auto& sizes = d_.stack.serving.graphs;
-  if (sizes.empty() || e_.eager) return out_.file("graphs", "cuda_graph_config", Json());
+  const std::int64_t largest = largest_captured(d_, e_);
+  if (largest == 0) return out_.file("graphs", "cuda_graph_config", Json());
   out_.file("graphs", "cuda_graph_config.enable_padding", true);
   out_.file("graphs", "cuda_graph_config.max_batch_size",
-            std::min(sizes.back().to, e_.policy.max_sequences));
+            std::min(largest, e_.policy.max_sequences));
 }
 
 void Trtllm::caches() {

@@ -64,14 +64,18 @@ double RangeParts::total() const {
 
 DifficultyTraits difficulty_traits(const RunKind& run) {
   return {.exposed = std::clamp(run.exposed, 0.0, 0.5),
-          .near_limit = std::clamp((run.filled - 0.8) / 0.2, 0.0, 1.0)};
+          .near_limit = std::clamp((run.filled - 0.8) / 0.2, 0.0, 1.0),
+          .waits = std::clamp(run.waits, 0.0, 1.0)};
 }
 
 double ModelError::scale(const RunKind& run) const {
   const DifficultyTraits traits = difficulty_traits(run);
-  const auto& [exposed, near_limit] = difficulty;
-  return std::exp(exposed.slope * (traits.exposed - exposed.centre) +
-                  near_limit.slope * (traits.near_limit - near_limit.centre));
+  double log_scale = 0;
+  for (const DifficultyPart& part : difficulty_parts) {
+    const Difficulty::Trait& trait = difficulty.*part.trait;
+    log_scale += trait.slope * (traits.*part.value - trait.centre);
+  }
+  return std::exp(log_scale);
 }
 
 bool ModelError::has_measured(const RunKind& run) const {
@@ -151,9 +155,9 @@ ModelError read_model_error(const JsonValue& file) {
   for (const auto& [name, region] : file.at("regions").members())
     error.regions[name] = read_region(region);
   const JsonValue difficulty = file.at("difficulty");
-  difficulty.expect_only({"exposed", "near_limit"});
-  error.difficulty = {.exposed = read_trait(difficulty.at("exposed")),
-                      .near_limit = read_trait(difficulty.at("near_limit"))};
+  difficulty.expect_only({"exposed", "near_limit", "waits"});
+  for (const DifficultyPart& part : difficulty_parts)
+    error.difficulty.*part.trait = read_trait(difficulty.at(part.name));
   error.stated_share = file.at("stated_share").number();
   error.new_share = file.at("new_share").number();
   error.run_to_run = file.at("run_to_run").number();
@@ -187,15 +191,15 @@ std::string to_json_text(const ModelError& error) {
 }
 
 Json model_error_json(const ModelError& error) {
-  Json regions = Json::object(), collectives = Json::object();
+  Json regions = Json::object(), collectives = Json::object(), difficulty = Json::object();
   for (const auto& [name, region] : error.regions) regions[name] = region_json(region);
   for (const auto& [name, range] : error.collectives)
     collectives[name] = {{"below", range.below}, {"above", range.above}};
+  for (const DifficultyPart& part : difficulty_parts)
+    difficulty[part.name] = trait_json(error.difficulty.*part.trait);
   return {{"whole", region_json(error.whole)},
           {"regions", regions},
-          {"difficulty",
-           {{"exposed", trait_json(error.difficulty.exposed)},
-            {"near_limit", trait_json(error.difficulty.near_limit)}}},
+          {"difficulty", difficulty},
           {"stated_share", rounded(error.stated_share)},
           {"new_share", rounded(error.new_share)},
           {"run_to_run", rounded(error.run_to_run)},

@@ -2,6 +2,7 @@
 // Knows how far blind predictions were from measured runs, by region: validation/model_error.json.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -53,6 +54,7 @@ struct Difficulty {
   };
   Trait exposed;     // share of the step in which the pacing stage waits for communication
   Trait near_limit;  // 0 with a fifth of the memory free, 1 with none
+  Trait waits;       // share of a served request's time to its first token that it waits for a step
 };
 
 // The model's own error. Written by `validate --leave-out nested --model-error FILE`.
@@ -118,6 +120,7 @@ struct RunKind {
   // Of the prediction itself (add_step):
   double exposed = 0;  // share of the step in which the pacing stage waits for communication
   double filled = 0;   // of the device's memory: 1 at its capacity
+  double waits = 0;    // of a served request's time to its first token: for a place in a step
   Seconds step;        // 0: not known
 };
 // Without what only the prediction tells.
@@ -126,10 +129,20 @@ RunKind run_kind(const Stack& stack, const Model& model, const Job& job, const L
                  const Device& device);
 void add_step(RunKind& run, const StageBreakdown& pacing, const MemoryVerdict& memory);
 
-// The traits that Difficulty's slopes refer to; both end where nearly all measured runs do.
+// The traits that Difficulty's slopes refer to; they end where nearly all measured runs do.
 struct DifficultyTraits {
-  double exposed = 0, near_limit = 0;
+  double exposed = 0, near_limit = 0, waits = 0;
 };
+// Each trait: its name in files, its slope, its value for a run.
+struct DifficultyPart {
+  const char* name;
+  Difficulty::Trait Difficulty::*trait;
+  double DifficultyTraits::*value;
+};
+inline constexpr std::array<DifficultyPart, 3> difficulty_parts = {
+    {{"exposed", &Difficulty::exposed, &DifficultyTraits::exposed},
+     {"near_limit", &Difficulty::near_limit, &DifficultyTraits::near_limit},
+     {"waits", &Difficulty::waits, &DifficultyTraits::waits}}};
 DifficultyTraits difficulty_traits(const RunKind& run);
 
 // Regions that a run lies in, the narrowest first: "nemo, experts, hopper", "nemo, experts",

@@ -41,8 +41,51 @@ TEST_CASE("serve: a lone client waits for its prompt and for each of its steps")
     return p.at("latency").at(what).at("mean_s").number();
   };
   CHECK(mean("e2e") == Approx(mean("ttft") + 199 * mean("tpot")).epsilon(1e-9));
-  CHECK(p.at("request").at("waiting_s").number() ==
-        Approx(p.at("latency").at("wait").at("mean_s").number()));
+  const JsonValue request = p.at("request");
+  CHECK(request.at("server_s").number() > 0);
+  CHECK(request.at("server_s").number() + request.at("waiting_s").number() == Approx(mean("wait")));
+}
+
+TEST_CASE("serve: the parts of a request add up, to its first token and to its last") {
+  const auto part_sum = [](const JsonValue& p, const std::vector<const char*>& names) {
+    double sum = 0;
+    for (const char* name : names) sum += p.at("request").at(name).number();
+    return sum;
+  };
+  const std::string apart =
+      "serve --model deepseek-r1 --cluster dgx-h200 --precision "
+      "fp8-blockwise --prefill TP8 --decode DP8EP8 --concurrency 32 "
+      "--requests 100 --isl 4000 --osl 300 --stack ";
+  for (const char* stack : {"sglang", "vllm", "trtllm"}) {
+    CAPTURE(stack);
+    const JsonValue p = point(answer(apart + stack));
+    const auto mean = [&](const char* what) {
+      return p.at("latency").at(what).at("mean_s").number();
+    };
+    // The engine that decodes hands out the first token too: it comes after the way there.
+    CHECK(p.at("request").at("on_the_way_s").number() > 0);
+    const double first =
+        part_sum(p, {"server_s", "waiting_s", "prefill_s", "on_the_way_s", "waiting_there_s"});
+    CHECK(first == Approx(mean("ttft")));
+    CHECK(first + part_sum(p, {"decoding_s"}) == Approx(mean("e2e")).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("serve: first tokens that wait longer have wider ranges, and the answer says why") {
+  const auto at = [](const char* clients) {
+    return point(answer(llama + "--engines TP4 --isl 4000 --osl 50 --concurrency " + clients));
+  };
+  const auto width = [](const JsonValue& p, const char* what) {
+    const JsonValue range = p.at("ranges").at(what);
+    return range.at("mean_high_s").number() / range.at("mean_low_s").number();
+  };
+  const JsonValue few = at("1"), many = at("256");
+  CHECK(width(many, "ttft") > 1.3 * width(few, "ttft"));
+  CHECK(width(many, "tpot") == Approx(width(few, "tpot")));
+  CHECK(few.at("ranges").at("widened").items().empty());
+  REQUIRE(many.at("ranges").at("widened").items().size() == 1);
+  CHECK(many.at("ranges").at("widened").items()[0].text().find("wait for a step") !=
+        std::string::npos);
 }
 
 TEST_CASE("serve: a list of values is a list of points, the best of them marked") {

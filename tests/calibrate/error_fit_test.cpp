@@ -210,6 +210,23 @@ TEST_CASE("errors that grow with exposed communication make ranges that grow wit
   }
 }
 
+TEST_CASE("errors that grow with waiting make ranges that grow with it") {
+  auto waiting = [](std::vector<BlindResidual> residuals, std::uint64_t seed) {
+    RandomStream random(seed, 0);
+    for (BlindResidual& r : residuals) {
+      r.run.waits = uniform(random);
+      r.log_error *= std::exp(1.5 * r.run.waits);
+      r.stated = {};
+    }
+    return residuals;
+  };
+  const ModelError error = fit_model_error(waiting(draw(8, 200), 9), {.threads = 1});
+  CHECK(error.difficulty.waits.slope > 1);
+  CHECK(error.difficulty.waits.slope < 2);
+  CHECK(error.difficulty.waits.centre == Approx(0.5).margin(0.1));
+  CHECK(error.difficulty.exposed.slope == 0);  // none of them has any
+}
+
 TEST_CASE("errors that do not depend on a trait leave ranges alone") {
   auto residuals = draw(12, 200);
   RandomStream random(13, 0);

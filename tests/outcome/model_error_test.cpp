@@ -113,7 +113,8 @@ TEST_CASE("the model's error is larger where a run waits for communication or fi
   const Scenario s = training();
   ModelError error = some_error(s);
   error.difficulty = {.exposed = {.slope = 3, .centre = 0.1},
-                      .near_limit = {.slope = 1, .centre = 0.2}};
+                      .near_limit = {.slope = 1, .centre = 0.2},
+                      .waits = {.slope = 2, .centre = 0}};
   RunKind run = run_kind(s);
   const auto width = [&] { return prediction_range(run, {}, {}, &error).above.model; };
   run.exposed = 0.1;
@@ -129,6 +130,8 @@ TEST_CASE("the model's error is larger where a run waits for communication or fi
   const double widest = width();
   run.exposed = 0.9;
   CHECK(width() == widest);
+  run.waits = 0.5;
+  CHECK(width() == Approx(widest * std::exp(1)));
 }
 
 TEST_CASE("a step tells how much of it waits and how full the memory is") {

@@ -159,7 +159,8 @@ Json service_json(const ServedPoint& point) {
                        {"output_tokens_per_s_per_gpu", p.tokens_per_gpu},
                        {"goodput_requests_per_s", p.target.goodput}};
   out["ranges"] = ranges_json(point);
-  out["request"] = {{"waiting_s", p.request.waiting.si()},
+  out["request"] = {{"server_s", p.request.server.si()},
+                    {"waiting_s", p.request.waiting.si()},
                     {"prefill_s", p.request.prefill.si()},
                     {"on_the_way_s", p.request.on_the_way.si()},
                     {"waiting_there_s", p.request.waiting_there.si()},

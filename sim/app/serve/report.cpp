@@ -85,15 +85,16 @@ void add_latencies(Document& document, const ServiceSummary& s, const ServedRang
 }
 
 void add_request(Document& document, const RequestTime& r, bool apart) {
-  const Seconds total = r.waiting + r.prefill + r.on_the_way + r.waiting_there + r.decoding;
+  const Seconds total = r.total();
   if (total <= Seconds(0)) return;
   document.label("Where a request's time goes:");
   Table table({"", "", "%", ""}, {Align::left, Align::right, Align::right, Align::left});
   const auto add = [&](const char* name, Seconds part) {
     table.add({name, to_text(part), percent_figure(part / total), bar(part / total, 30)});
   };
+  if (r.server > Seconds(0)) add("in the server, before the engine has it", r.server);
   add("waits for its first step", r.waiting);
-  add("prompt, to its first token", r.prefill);
+  add(r.first_there ? "prompt" : "prompt, to its first token", r.prefill);
   if (apart) {
     add("keys and values on their way to another engine", r.on_the_way);
     add("waits for its first step there", r.waiting_there);

@@ -3,6 +3,7 @@
 #include "sim/calibrate/steps/error_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -194,17 +195,26 @@ struct DifficultyCell {
   std::vector<double> sizes;
 };
 
+using Slopes = std::array<double, difficulty_parts.size()>;
+
+double log_scale_of(const DifficultyTraits& traits, const Slopes& slopes) {
+  double sum = 0;
+  for (std::size_t k = 0; k < slopes.size(); ++k)
+    sum += slopes[k] * (traits.*difficulty_parts[k].value);
+  return sum;
+}
+
 // Minus the log likelihood of errors that are exponential around a size of each cell's own (the
 // likeliest one) times exp(slopes * traits); cells count as the root of their rows. Steep slopes
 // are held unlikely, so that one that few rows speak for stays near 0.
-double unlikelihood(const std::vector<DifficultyCell>& cells, double exposed, double near_limit) {
-  double sum = squared(0.1 * exposed) + squared(0.1 * near_limit);
+double unlikelihood(const std::vector<DifficultyCell>& cells, const Slopes& slopes) {
+  double sum = 0;
+  for (const double slope : slopes) sum += squared(0.1 * slope);
   for (const DifficultyCell& cell : cells) {
     const auto n = static_cast<double>(cell.sizes.size());
     double size = 0, logs = 0;
     for (std::size_t i = 0; i < cell.sizes.size(); ++i) {
-      const double log_scale =
-          exposed * cell.traits[i].exposed + near_limit * cell.traits[i].near_limit;
+      const double log_scale = log_scale_of(cell.traits[i], slopes);
       size += cell.sizes[i] * std::exp(-log_scale) / n;
       logs += log_scale / n;
     }
@@ -223,29 +233,30 @@ Difficulty fit_difficulty(const Rows& rows) {
     const DifficultyTraits traits = difficulty_traits(r->run);
     cell.traits.push_back(traits);
     cell.sizes.push_back(std::abs(r->log_error) + exact);
-    difficulty.exposed.centre += traits.exposed / static_cast<double>(rows.size());
-    difficulty.near_limit.centre += traits.near_limit / static_cast<double>(rows.size());
+    for (const DifficultyPart& part : difficulty_parts)
+      (difficulty.*part.trait).centre += traits.*part.value / static_cast<double>(rows.size());
   }
   std::vector<DifficultyCell> cells;
   for (auto& [name, cell] : by_cell) cells.push_back(std::move(cell));
-  double& exposed = difficulty.exposed.slope;
-  double& near_limit = difficulty.near_limit.slope;
-  double least = unlikelihood(cells, exposed, near_limit);
+  Slopes slopes{};
+  double least = unlikelihood(cells, slopes);
   // It has one minimum (logarithms of sums of exponentials), so that walking down finds it.
   for (double stride = 1; stride > 0.02;) {
     bool better = false;
-    for (const auto& [x, y] :
-         {std::pair{stride, 0.0}, {-stride, 0.0}, {0.0, stride}, {0.0, -stride}}) {
-      const double a = std::max(0.0, exposed + x), b = std::max(0.0, near_limit + y);
-      const double value = unlikelihood(cells, a, b);
-      if (value >= least) continue;
-      least = value;
-      exposed = a;
-      near_limit = b;
-      better = true;
-    }
+    for (std::size_t k = 0; k < slopes.size(); ++k)
+      for (const double by : {stride, -stride}) {
+        Slopes trial = slopes;
+        trial[k] = std::max(0.0, trial[k] + by);
+        const double value = unlikelihood(cells, trial);
+        if (value >= least) continue;
+        least = value;
+        slopes = trial;
+        better = true;
+      }
     if (!better) stride /= 2;
   }
+  for (std::size_t k = 0; k < slopes.size(); ++k)
+    (difficulty.*difficulty_parts[k].trait).slope = slopes[k];
   return difficulty;
 }
 

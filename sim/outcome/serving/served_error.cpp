@@ -2,6 +2,8 @@
 // Reads and writes the error of served models and makes ranges of it.
 #include "sim/outcome/serving/served_error.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "sim/base/json/tree.h"
@@ -52,18 +54,32 @@ RunKind served_run(const Stack& stack, const Model& model, const Device& device,
           .unknown_release = stack.asked_is_later ? stack.asked : ""};
 }
 
-ServedRanges served_ranges(const ServiceCase& s, const ServedError& error) {
-  return served_ranges(served_run(s.stack, s.model, s.cluster.device, s.engines.layout,
-                                  s.decode.has_value(), s.guessing.has_value()),
-                       error);
+RunKind after_first_token(RunKind run) {
+  run.waits = 0;
+  return run;
+}
+
+ServedRanges served_ranges(const ServiceCase& s, const RequestTime& mean,
+                           const ServedError& error) {
+  RunKind run = served_run(s.stack, s.model, s.cluster.device, s.engines.layout,
+                           s.decode.has_value(), s.guessing.has_value());
+  run.waits = mean.waits();
+  return served_ranges(run, error);
 }
 
 ServedRanges served_ranges(const RunKind& run, const ServedError& error) {
   ServedRanges ranges;
   ranges.ttft = range_of(run, error.ttft, ranges.widened);
-  ranges.tpot = range_of(run, error.tpot, ranges.widened);
+  constexpr double much_wider = 1.25;
+  if (error.ttft.scale(run) > much_wider)
+    ranges.widened.push_back(
+        fmt::format("first tokens wait for a step for {:.0f}% of their time: of measured runs "
+                    "those that wait most were predicted worst",
+                    100 * run.waits));
+  const RunKind after = after_first_token(run);
+  ranges.tpot = range_of(after, error.tpot, ranges.widened);
   // The error is that of the time of a token.
-  const ServedRange of_time = range_of(run, error.tokens_s_gpu, ranges.widened);
+  const ServedRange of_time = range_of(after, error.tokens_s_gpu, ranges.widened);
   ranges.tokens_s_gpu = {.low = 1 / of_time.high, .high = 1 / of_time.low};
   return ranges;
 }

@@ -36,6 +36,9 @@ const char* served_kind(bool disaggregated, bool guessed);
 RunKind served_run(const Stack& stack, const Model& model, const Device& device,
                    const EngineLayout& layout, bool disaggregated, bool guessed);
 
+// The same for what comes after the first token: no more waits.
+RunKind after_first_token(RunKind run);
+
 // Factors on a prediction between which nine of ten measurements are meant to lie.
 struct ServedRange {
   double low = 1, high = 1;
@@ -44,7 +47,8 @@ struct ServedRanges {
   ServedRange ttft, tpot, tokens_s_gpu;
   std::vector<std::string> widened;  // sentences: what the run leaves of all that was measured
 };
-ServedRanges served_ranges(const ServiceCase& served, const ServedError& error);
+ServedRanges served_ranges(const ServiceCase& served, const RequestTime& mean,
+                           const ServedError& error);
 ServedRanges served_ranges(const RunKind& run, const ServedError& error);
 
 }  // namespace orrery

@@ -16,30 +16,41 @@
 namespace orrery {
 namespace {
 
-RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& list) {
+// Not more than `whole`, which is shortened by it.
+Seconds taken_out(Seconds part, Seconds& whole) {
+  const Seconds taken = std::min(part, whole);
+  whole = whole - taken;
+  return taken;
+}
+
+RequestTime mean_request(const ServiceTimeline& timeline, const RequestList& list,
+                         const EnginePolicy& policy, bool first_there) {
   RequestTime sum;
   double count = 0;
   for (std::size_t i = static_cast<std::size_t>(list.warmup); i < timeline.requests.size(); ++i) {
     const RequestRecord& r = timeline.requests[i];
     if (r.state != RequestState::finished) continue;
-    sum.waiting += to_seconds(r.scheduled - r.arrival);
+    const Ticks front = min(policy.front_of(list.requests[i].prompt), r.scheduled - r.arrival);
+    sum.server += to_seconds(front);
+    sum.waiting += to_seconds(r.scheduled - r.arrival - front);
     sum.prefill += to_seconds(r.first - r.scheduled);
     sum.decoding += to_seconds(r.last - r.first);
     count += 1;
   }
   if (count == 0) return {};
-  RequestTime mean{.waiting = sum.waiting / count,
+  RequestTime mean{.server = sum.server / count,
+                   .waiting = sum.waiting / count,
                    .prefill = sum.prefill / count,
-                   .decoding = sum.decoding / count};
+                   .decoding = sum.decoding / count,
+                   .first_there = first_there};
   // Of all requests, warm-up too; what was counted of one ends with its last token.
   const auto all = static_cast<double>(timeline.requests.size());
   const auto of = [&](__int128 sum_of_all) {
     return Seconds(static_cast<double>(sum_of_all) * 1e-12 / all);
   };
-  mean.on_the_way = std::min(of(timeline.totals.on_the_way), mean.decoding);
-  mean.decoding = mean.decoding - mean.on_the_way;
-  mean.waiting_there = std::min(of(timeline.totals.waited_there), mean.decoding);
-  mean.decoding = mean.decoding - mean.waiting_there;
+  Seconds& between = first_there ? mean.prefill : mean.decoding;
+  mean.on_the_way = taken_out(of(timeline.totals.on_the_way), between);
+  mean.waiting_there = taken_out(of(timeline.totals.waited_there), between);
   return mean;
 }
 
@@ -60,7 +71,7 @@ StepShape mean_shape(const ServicePrediction& p, std::int64_t ranks, std::int64_
 
 std::string bottleneck_of(const ServicePrediction& p) {
   const RequestTime& r = p.request;
-  const Seconds total = r.waiting + r.prefill + r.on_the_way + r.waiting_there + r.decoding;
+  const Seconds total = r.total();
   if (total <= Seconds(0)) return "No request was served.";
   if (r.waiting > 0.3 * total)
     return fmt::format("Requests wait for {:.0f}% of their time: the engines are at their limit.",
@@ -190,7 +201,9 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
   for (std::size_t i = 0; kinds > 1 && i < kinds; ++i)
     p.classes.push_back(summarise(p.requests, p.timeline, static_cast<std::int32_t>(i)));
   if (!asked.target.bounds.empty()) p.target = against(asked.target, p.requests, p.timeline);
-  p.request = mean_request(p.timeline, p.requests);
+  const bool first_there =
+      asked.decode && policy_of(*asked.decode, asked).scheduler != SchedulerKind::simple;
+  p.request = mean_request(p.timeline, p.requests, policy_of(asked.engines, asked), first_there);
   const ServiceTotals& t = p.timeline.totals;
   const std::int64_t steps = t.decode_steps + t.mixed_steps;
   p.batch = steps > 0 ? static_cast<double>(t.sequences) / static_cast<double>(steps) : 0;
@@ -203,6 +216,17 @@ void sum_up(ServicePrediction& p, const ServiceCase& asked, const EnginePrices& 
 }
 
 }  // namespace
+
+Seconds RequestTime::total() const {
+  return server + waiting + prefill + on_the_way + waiting_there + decoding;
+}
+
+double RequestTime::waits() const {
+  const Seconds there = first_there ? waiting_there : Seconds(0);
+  const Seconds first =
+      server + waiting + prefill + (first_there ? on_the_way : Seconds(0)) + there;
+  return first > Seconds(0) ? (waiting + there) / first : 0;
+}
 
 const std::vector<MeasuredAcceptance>& catalogue_acceptance() {
   static const auto all = load_acceptance(data_root() / "workloads/catalog/acceptance.json");

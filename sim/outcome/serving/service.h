@@ -82,11 +82,17 @@ struct ServiceCost {
 
 // Mean time of a request by where it goes, from its arrival to its last token.
 struct RequestTime {
-  Seconds waiting;        // before its first step
-  Seconds prefill;        // from there to the first token
-  Seconds on_the_way;     // of its keys and values to another engine
-  Seconds waiting_there;  // for its first step on that
-  Seconds decoding;       // from there to the last token
+  Seconds server;            // before the engine has it
+  Seconds waiting;           // from there to its first step
+  Seconds prefill;           // from there to the end of its prompt
+  Seconds on_the_way;        // of its keys and values to another engine
+  Seconds waiting_there;     // for its first step on that
+  Seconds decoding;          // from there, or from its first token, to the last
+  bool first_there = false;  // the other engine hands out the first token too
+
+  Seconds total() const;
+  // The share of its time to the first token that it waits for a place in a step.
+  double waits() const;
 };
 
 // Latencies of a request of mean lengths that is alone: under a load they are no less.

@@ -59,8 +59,8 @@ auto fields(EitherConst<TargetResult> auto& t) {
   return std::tie(goodput, share, tokens, shares, reached, kept);
 }
 auto fields(EitherConst<RequestTime> auto& t) {
-  auto& [waiting, prefill, on_the_way, waiting_there, decoding] = t;
-  return std::tie(waiting, prefill, on_the_way, waiting_there, decoding);
+  auto& [server, waiting, prefill, on_the_way, waiting_there, decoding, first_there] = t;
+  return std::tie(server, waiting, prefill, on_the_way, waiting_there, decoding, first_there);
 }
 auto fields(EitherConst<PrefillChunk> auto& c) {
   auto& [start, tokens] = c;

@@ -239,7 +239,7 @@ void serve_point(ServedPoint& out, const JsonValue& settings, const ServeWith& w
     while (!settings.has("requests") && lengthen(out)) run();
     out.load = judge(out);
   }
-  out.ranges = served_ranges(out.asked, with.catalogues.served_error());
+  out.ranges = served_ranges(out.asked, out.prediction.request, with.catalogues.served_error());
   if (alone) return;
   out.prediction.timeline.requests = {};
   out.prediction.timeline.gaps = {};

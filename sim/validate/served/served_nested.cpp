@@ -21,7 +21,8 @@ double log_time_error(const ServedBlind& b) {
 
 BlindResidual residual_of(const ServedBlind& b) {
   const ServingRow& row = *b.row->shipped.row;
-  return {.run = run_kind(row),
+  const RunKind run = run_kind(b.row->shipped);
+  return {.run = b.quantity == ServedQuantity::ttft ? run : after_first_token(run),
           .source = row.campaign,
           .cell = cell_of(*b.row),
           .twin = row.id,
@@ -96,7 +97,7 @@ void add_sets(NestedErrors& errors, const std::vector<const ServedBlind*>& rows,
       if (belongs(*rows[i])) chosen.push_back(&points[i]);
     if (!chosen.empty()) errors.sets.push_back({.set = set, .numbers = nested_numbers(chosen)});
   };
-  const auto kind = [](const ServedBlind& b) { return run_kind(*b.row->shipped.row).kind; };
+  const auto kind = [](const ServedBlind& b) { return run_kind(b.row->shipped).kind; };
   add(name, [&](const ServedBlind& b) { return kind(b) != served_kind(false, true); });
   std::set<std::string> kinds, stacks;
   for (const ServedBlind* b : rows) {

@@ -133,7 +133,7 @@ void add_served_json(const std::vector<ServedRow>& rows, const ServedError& erro
                         {"precision", r.precision},
                         {"mode", mode_of(r)},
                         {"speculation", serving_speculation_text[r.software.speculation]}};
-    const ServedRanges ranges = served_ranges(run_kind(r), error);
+    const ServedRanges ranges = served_ranges(run_kind(s), error);
     for (const ServedFigure& f : served_figures(s)) {
       const ServedRange& range = range_of(f.quantity, ranges);
       const auto or_null = [&](double value) {

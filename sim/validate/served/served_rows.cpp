@@ -172,14 +172,16 @@ std::vector<ServedFigure> served_figures(const ServedRow& row) {
 
 bool guesses(const ServingRow& row) { return row.software.speculation == ServingSpeculation::mtp; }
 
-RunKind run_kind(const ServingRow& row) {
+RunKind run_kind(const ServedRow& served) {
+  const ServingRow& row = *served.row;
   const std::string& stack = row.software.stack;
   return {.stack = stack.substr(0, stack.find('@')),
           .family = row.family,
           .kind = served_kind(row.disaggregated, guesses(row)),
           .device = row.accelerator,
           .precision = std::string(to_text(row.engine.layout.precision)),
-          .gpus = static_cast<double>(row.engine.layout.gpus())};
+          .gpus = static_cast<double>(row.engine.layout.gpus()),
+          .waits = served.waits};
 }
 
 std::optional<Stack> stack_of(const ServingRow& row) {
@@ -224,6 +226,7 @@ ServedRow serve_row(const ServingRow& row, const MovedValue& moved) {
       out.tpot = (median ? p.summary.tpot.p50 : p.summary.tpot.mean).si();
     }
     out.tokens_s_gpu = p.tokens_per_gpu;
+    out.waits = p.request.waits();
   } catch (const Error& error) {
     out.skipped = error.message();
   }

@@ -21,6 +21,7 @@ struct ServedRow {
   const ServingRow* row = nullptr;
   std::string skipped;  // why nothing is predicted, one sentence; empty: it is
   double ttft = 0, tpot = 0, tokens_s_gpu = 0;
+  double waits = 0;  // RequestTime::waits()
 };
 
 // What a row of a serving table measures.
@@ -54,8 +55,8 @@ struct MovedValue {
 
 // Serves the row's requests on its deployment. Never throws: what cannot be served says why.
 ServedRow serve_row(const ServingRow& row, const MovedValue& moved = {});
-// What of a row says how well it is predicted.
-RunKind run_kind(const ServingRow& row);
+// What of a row, and of its prediction, says how well it is predicted.
+RunKind run_kind(const ServedRow& row);
 // The stack that serves it; nullopt where the row does not say enough.
 std::optional<Stack> stack_of(const ServingRow& row);
 std::vector<ServedRow> serve_rows(const std::vector<ServingRow>& rows, int threads, bool quiet);

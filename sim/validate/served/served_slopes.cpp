@@ -60,13 +60,13 @@ ServedSlopes slopes_of(const ServingRow& row, const Stack& stack,
 // What a task keeps of a row's slopes.
 struct KeptSlopes {
   std::string skipped;
-  double ttft = 0, tpot = 0, tokens_s_gpu = 0;
+  double ttft = 0, tpot = 0, tokens_s_gpu = 0, waits = 0;
   std::vector<double> at;
   std::array<std::array<std::vector<double>, 2>, 3> lines;  // of each quantity, below and above
 };
 auto fields(EitherConst<KeptSlopes> auto& k) {
-  auto& [skipped, ttft, tpot, tokens_s_gpu, at, lines] = k;
-  return std::tie(skipped, ttft, tpot, tokens_s_gpu, at, lines);
+  auto& [skipped, ttft, tpot, tokens_s_gpu, waits, at, lines] = k;
+  return std::tie(skipped, ttft, tpot, tokens_s_gpu, waits, at, lines);
 }
 
 KeptSlopes kept_slopes(const ServedSlopes& s) {
@@ -74,6 +74,7 @@ KeptSlopes kept_slopes(const ServedSlopes& s) {
                   .ttft = s.shipped.ttft,
                   .tpot = s.shipped.tpot,
                   .tokens_s_gpu = s.shipped.tokens_s_gpu,
+                  .waits = s.shipped.waits,
                   .at = s.at,
                   .lines = {}};
   for (std::size_t q = 0; q < s.lines.size(); ++q)
@@ -86,7 +87,8 @@ ServedSlopes slopes_of(const KeptSlopes& kept, const ServingRow& row, const std:
                                   .skipped = kept.skipped,
                                   .ttft = kept.ttft,
                                   .tpot = kept.tpot,
-                                  .tokens_s_gpu = kept.tokens_s_gpu},
+                                  .tokens_s_gpu = kept.tokens_s_gpu,
+                                  .waits = kept.waits},
                       .stack = stack,
                       .at = kept.at,
                       .lines = {}};

@@ -221,12 +221,32 @@ std::vector<Weighed> weigh(const Cause& cause, const RunState& healthy, const We
   return all;
 }
 
+// By how much passes' kernels were faster than the state says: with nothing beside them they keep
+// the processors and the memory that collectives take from them.
+double freed(const StepGuess& guess) {
+  double seconds = 0;
+  for (std::size_t i = 0; i < guess.moved.size(); ++i)
+    if (kernel_classes[i].symptom != Symptom::optimizer) seconds += std::min(0.0, guess.moved[i]);
+  return seconds;
+}
+
 // Classes of kernels whose time the fault decides, so that what they took beyond the state is its
 // own: how far it goes with a class is not known beforehand.
 double moved_by(CauseKind kind, const RunState& state, const StepGuess& guess) {
-  if (kind == CauseKind::busy_gpu && state.profiled.products_hold_slices) return guess.moved[0];
-  if (kind == CauseKind::fp32_by_mistake) return guess.moved[0] + guess.moved[1] + guess.moved[2];
-  return kind == CauseKind::checked_calls ? guess.moved[2] : 0;
+  switch (kind) {
+    case CauseKind::busy_gpu:
+      return state.profiled.products_hold_slices ? guess.moved[0] : 0;
+    case CauseKind::fp32_by_mistake:
+      return guess.moved[0] + guess.moved[1] + guess.moved[2];
+    case CauseKind::checked_calls:
+      return guess.moved[2];
+    case CauseKind::launch_blocking:
+    case CauseKind::one_bucket:
+    case CauseKind::no_overlap:
+      return state.alone ? 0 : freed(guess);
+    default:
+      return 0;
+  }
 }
 
 // The strength that fits best, between the neighbours of the best of the grid.

@@ -105,6 +105,27 @@ TEST_CASE("the strength of a fault is found, and with it what it costs") {
   CHECK(first.faulty_s - first.healthy_s == Approx(0.3 * run.state.healthy_s).epsilon(0.05));
 }
 
+// Launches that block leave nothing beside a kernel, so that products are faster than in the same
+// run without them: the run without the fault was no faster.
+TEST_CASE("kernels that a fault frees of collectives beside them do not make it dearer") {
+  const HealthyRun run = healthy_run(varied_scenarios().front(), 2);
+  const auto healthy_s = [&](CauseKind kind, double strength, double faster) {
+    RunState state = with_fault(run.state, kind, strength, 1, run.links);
+    for (RankState& r : state.ranks) {
+      state.step_s -= faster * r.products_s / static_cast<double>(state.ranks.size());
+      r.products_s *= 1 - faster;
+    }
+    const Finding first = findings_of(run, state).front();
+    CHECK(first.kind == kind);
+    return first.healthy_s;
+  };
+  const double before = healthy_s(CauseKind::launch_blocking, 0.6, 0);
+  CHECK(before == Approx(run.state.healthy_s).epsilon(0.02));
+  CHECK(healthy_s(CauseKind::launch_blocking, 0.6, 0.1) == Approx(before).epsilon(0.02));
+  // A host that is late leaves collectives beside kernels: that run's kernels are faster ones.
+  CHECK(healthy_s(CauseKind::straggling_host, 0.6, 0.1) < 0.97 * before);
+}
+
 TEST_CASE("lines of a log name a cause that times alone do not tell") {
   const HealthyRun run = healthy_run(varied_scenarios().front(), 1);
   Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.4}}, .can_name = true};

@@ -26,12 +26,16 @@ PROGRAMS = {
     # Blind runs on two GPUs, of two more families.
     "fsdp-phi": dict(model="phi-3-mini", sharding="fsdp2", batch=2, sequence=2048, compiled=True, set="third"),
     "ddp-gpt2": dict(model="gpt2-xl", sharding="ddp", batch=6, sequence=1024, compiled=False, set="third"),
+    # And of two more.
+    "ddp-gemma": dict(model="gemma-2b", sharding="ddp", batch=2, sequence=2048, compiled=True, set="fourth"),
+    "fsdp-mistral": dict(model="mistral-7b", sharding="fsdp2", batch=1, sequence=2048, compiled=False, set="fourth"),
 }
 BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
 FRESH_PROGRAMS = ("ddp-qwen", "fsdp-opt", "decode-qwen-32", "decode-qwen-48-eager")
 SECOND_PROGRAMS = ("fsdp-qwen-2", "ddp-opt-2", "decode-qwen-24", "decode-qwen-64-eager")
 THIRD_PROGRAMS = ("fsdp-phi", "ddp-gpt2")
-HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS, *THIRD_PROGRAMS)
+FOURTH_PROGRAMS = ("ddp-gemma", "fsdp-mistral")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS, *THIRD_PROGRAMS, *FOURTH_PROGRAMS)
 # Decoding that values may be set by, whatever the hash says.
 SET_BY_PROGRAMS = ("decode-1b-64", "decode-8b-8", "decode-8b-32-eager")
 
@@ -165,6 +169,35 @@ _FRESH["ddp-gpt2"] = [
     ("anomaly", dict(fault="anomaly"), "checked-calls"),
     ("small-buckets", dict(fault="buckets", megabytes=0.25), "small-buckets"),
 ]
+_FRESH["ddp-gemma"] = [
+    ("straggling-host", dict(fault="sleep", rank=1, share=0.3), "straggling-host"),
+    ("straggling-host", dict(fault="sleep-in-layers", rank=0, share=0.24), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.5), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=1, sms=64), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.3, every=1), "data-stall"),
+    ("data-stall", dict(fault="data", share=1.4, every=5), "data-stall-at-times"),
+    ("imbalance", dict(fault="longer", rank=0, more=1), "imbalance"),
+    ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("checkpoint", dict(fault="checkpoint", every=5), "checkpoint"),
+    ("busy-host", dict(fault="busy-host", processes=10), "busy-host"),
+    ("no-overlap", dict(fault="no-overlap"), "one-bucket"),
+]
+_FRESH["fsdp-mistral"] = [
+    ("straggling-host", dict(fault="sleep", rank=0, share=0.2), "straggling-host"),
+    ("busy-gpu", dict(fault="busy", rank=0, duty=0.65), "busy-gpu"),
+    ("busy-gpu", dict(fault="busy", rank=1, duty=0.35), "busy-gpu"),
+    ("few-sms", dict(fault="few-sms", rank=0, sms=58), "few-sms"),
+    ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+    ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+    ("data-stall", dict(fault="data", share=0.22, every=1), "data-stall"),
+    ("imbalance", dict(fault="longer", rank=1, more=1), "imbalance"),
+    ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+    ("anomaly", dict(fault="anomaly"), "checked-calls"),
+    ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+    ("busy-host", dict(fault="busy-host", processes=11), "busy-host"),
+]
 # Settings of the whole process: a start of its own each.
 _ENVIRONMENTS = [
     ("launch-blocking", {"CUDA_LAUNCH_BLOCKING": "1"}, "launch-blocking"),
@@ -173,9 +206,10 @@ _ENVIRONMENTS = [
     ("one-channel", {"NCCL_MAX_NCHANNELS": "1", "NCCL_MIN_NCHANNELS": "1"}, "slow-scale-up"),
 ]
 _FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",), "fsdp-qwen-2": ("no-peer-access",), "ddp-opt-2": ("launch-blocking",),
-                       "fsdp-phi": ("one-channel",), "ddp-gpt2": ("no-peer-access",)}
+                       "fsdp-phi": ("one-channel",), "ddp-gpt2": ("no-peer-access",),
+                       "ddp-gemma": ("launch-blocking", "no-peer-access"), "fsdp-mistral": ("launch-blocking", "one-channel")}
 _HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4,
-            "fsdp-qwen-2": 4, "ddp-opt-2": 4, "fsdp-phi": 4, "ddp-gpt2": 4}
+            "fsdp-qwen-2": 4, "ddp-opt-2": 4, "fsdp-phi": 4, "ddp-gpt2": 4, "ddp-gemma": 4, "fsdp-mistral": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 

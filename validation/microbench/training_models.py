@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Knows small GPT and Llama models in plain PyTorch, whole training steps of them, and low-rank adapters.
 """GPT: learned positions, LayerNorm, biases, GELU (OPT: ReLU), dropout after the embedding, in attention and after each
-half of a layer. Llama: rotary positions, RMSNorm, SwiGLU, grouped keys (Qwen3: norms of each head). Embedding and output weights are
+half of a layer. Llama: rotary positions, RMSNorm, SwiGLU, grouped keys (Qwen3: norms of each head; Gemma: GeGLU). Embedding and output weights are
 tied where the model's are.
 """
 
@@ -65,6 +65,21 @@ MODELS = {
     ),
     "gpt2-xl": dict(
         kind="gpt", hidden=1600, layers=48, heads=25, kv_heads=25, head=64, ffn=6400, vocab=50257, tied=True
+    ),
+    "gemma-2b": dict(
+        kind="llama",
+        hidden=2048,
+        layers=18,
+        heads=8,
+        kv_heads=1,
+        head=256,
+        ffn=16384,
+        vocab=256000,
+        tied=True,
+        activation="geglu",
+    ),
+    "mistral-7b": dict(
+        kind="llama", hidden=4096, layers=32, heads=32, kv_heads=8, head=128, ffn=14336, vocab=32000, tied=False
     ),
     "phi-3-mini": dict(
         kind="llama", hidden=3072, layers=32, heads=32, kv_heads=32, head=96, ffn=8192, vocab=32064, tied=False
@@ -136,6 +151,8 @@ class Block(nn.Module):
         if self.c["kind"] == "gpt":
             return self.down(F.gelu(y, approximate="tanh"))
         gate, value = y.chunk(2, -1)
+        if self.c.get("activation") == "geglu":
+            return self.down(F.gelu(gate, approximate="tanh") * value)
         return self.down(F.silu(gate) * value)
 
     def run(self, x, cos, sin):

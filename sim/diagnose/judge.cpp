@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace orrery {
 namespace {
@@ -85,8 +86,9 @@ class Weighing {
         out.moved[i] = seconds * std::expm1(reading->value - expected(state, symptom, -1));
       else
         unknown += std::pow(seconds, 2);
-      out.moved_s += out.moved[i];
     }
+    count_once(out);
+    out.moved_s = std::accumulate(out.moved.begin(), out.moved.end(), 0.0);
     if (state.unknown.alone_s)
       for (const Reading& reading : seen_.readings)
         if (reading.symptom == Symptom::alone)
@@ -154,6 +156,24 @@ class Weighing {
   }
 
  private:
+  // Hidden collectives cost the kernels beside them. A prediction counts that as communication that
+  // shows, a profile shows longer kernels: what one has less and the other more is one time.
+  void count_once(StepGuess& guess) const {
+    const Reading* shown = mean_of(Symptom::exposed);
+    if (shown == nullptr) return;
+    const double less_s =
+        (expected(healthy_, Symptom::exposed, -1) - shown->value) * healthy_.healthy_s;
+    double longer_s = 0;
+    for (std::size_t i = 0; i < guess.moved.size(); ++i)
+      if (kernel_classes[i].symptom != Symptom::optimizer)
+        longer_s += std::max(0.0, guess.moved[i]);
+    if (less_s <= 0 || longer_s <= 0) return;
+    const double left = 1 - std::min(1.0, less_s / longer_s);
+    for (std::size_t i = 0; i < guess.moved.size(); ++i)
+      if (kernel_classes[i].symptom != Symptom::optimizer && guess.moved[i] > 0)
+        guess.moved[i] *= left;
+  }
+
   double log_likelihood(const RunState& state, const Reading& reading) const {
     return density(reading, expectation(state, reading));
   }

@@ -63,6 +63,22 @@ struct StepGuess {
   std::array<double, kernel_classes.size()> moved{};  // of each
 };
 
+// Hidden collectives cost the kernels beside them. A prediction counts that as communication that
+// shows, a profile shows longer kernels: what the one lacks (`less_s`) and the others have more is
+// one time.
+void count_once(StepGuess& guess, double less_s) {
+  const auto longer = [&](std::size_t i) {
+    return kernel_classes[i].symptom != Symptom::optimizer && guess.moved[i] > 0;
+  };
+  double longer_s = 0;
+  for (std::size_t i = 0; i < guess.moved.size(); ++i)
+    if (longer(i)) longer_s += guess.moved[i];
+  if (less_s <= 0 || longer_s <= 0) return;
+  const double left = 1 - std::min(1.0, less_s / longer_s);
+  for (std::size_t i = 0; i < guess.moved.size(); ++i)
+    if (longer(i)) guess.moved[i] *= left;
+}
+
 // A reading as a state has it.
 struct Expectation {
   double value = 0, deviation = 0;
@@ -87,7 +103,9 @@ class Weighing {
       else
         unknown += std::pow(seconds, 2);
     }
-    count_once(out);
+    if (const Reading* shown = mean_of(Symptom::exposed))
+      count_once(out,
+                 (expected(healthy_, Symptom::exposed, -1) - shown->value) * healthy_.healthy_s);
     out.moved_s = std::accumulate(out.moved.begin(), out.moved.end(), 0.0);
     if (state.unknown.alone_s)
       for (const Reading& reading : seen_.readings)
@@ -156,24 +174,6 @@ class Weighing {
   }
 
  private:
-  // Hidden collectives cost the kernels beside them. A prediction counts that as communication that
-  // shows, a profile shows longer kernels: what one has less and the other more is one time.
-  void count_once(StepGuess& guess) const {
-    const Reading* shown = mean_of(Symptom::exposed);
-    if (shown == nullptr) return;
-    const double less_s =
-        (expected(healthy_, Symptom::exposed, -1) - shown->value) * healthy_.healthy_s;
-    double longer_s = 0;
-    for (std::size_t i = 0; i < guess.moved.size(); ++i)
-      if (kernel_classes[i].symptom != Symptom::optimizer)
-        longer_s += std::max(0.0, guess.moved[i]);
-    if (less_s <= 0 || longer_s <= 0) return;
-    const double left = 1 - std::min(1.0, less_s / longer_s);
-    for (std::size_t i = 0; i < guess.moved.size(); ++i)
-      if (kernel_classes[i].symptom != Symptom::optimizer && guess.moved[i] > 0)
-        guess.moved[i] *= left;
-  }
-
   double log_likelihood(const RunState& state, const Reading& reading) const {
     return density(reading, expectation(state, reading));
   }

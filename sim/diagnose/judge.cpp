@@ -63,20 +63,20 @@ struct StepGuess {
   std::array<double, kernel_classes.size()> moved{};  // of each
 };
 
+// Classes of kernels in passes, which collectives run beside: all but the optimizer, the last.
+constexpr std::size_t pass_classes = kernel_classes.size() - 1;
+static_assert(kernel_classes[pass_classes].symptom == Symptom::optimizer);
+
 // Hidden collectives cost the kernels beside them. A prediction counts that as communication that
 // shows, a profile shows longer kernels: what the one lacks (`less_s`) and the others have more is
 // one time.
 void count_once(StepGuess& guess, double less_s) {
-  const auto longer = [&](std::size_t i) {
-    return kernel_classes[i].symptom != Symptom::optimizer && guess.moved[i] > 0;
-  };
   double longer_s = 0;
-  for (std::size_t i = 0; i < guess.moved.size(); ++i)
-    if (longer(i)) longer_s += guess.moved[i];
+  for (std::size_t i = 0; i < pass_classes; ++i) longer_s += std::max(0.0, guess.moved[i]);
   if (less_s <= 0 || longer_s <= 0) return;
   const double left = 1 - std::min(1.0, less_s / longer_s);
-  for (std::size_t i = 0; i < guess.moved.size(); ++i)
-    if (longer(i)) guess.moved[i] *= left;
+  for (std::size_t i = 0; i < pass_classes; ++i)
+    if (guess.moved[i] > 0) guess.moved[i] *= left;
 }
 
 // A reading as a state has it.
@@ -245,8 +245,7 @@ std::vector<Weighed> weigh(const Cause& cause, const RunState& healthy, const We
 // the processors and the memory that collectives take from them.
 double freed(const StepGuess& guess) {
   double seconds = 0;
-  for (std::size_t i = 0; i < guess.moved.size(); ++i)
-    if (kernel_classes[i].symptom != Symptom::optimizer) seconds += std::min(0.0, guess.moved[i]);
+  for (std::size_t i = 0; i < pass_classes; ++i) seconds += std::min(0.0, guess.moved[i]);
   return seconds;
 }
 

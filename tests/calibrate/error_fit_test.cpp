@@ -182,16 +182,23 @@ TEST_CASE("what was seen is what the residuals are of") {
   CHECK(error.seen.stacks.contains("two"));
 }
 
+// With a trait between 0 and `most`, and errors that grow by exp(slope * trait). Memory is filled
+// by chance, which they do not depend on.
+std::vector<BlindResidual> growing(std::vector<BlindResidual> residuals, std::uint64_t seed,
+                                   double RunKind::*trait, double most, double slope) {
+  RandomStream random(seed, 0);
+  for (BlindResidual& r : residuals) {
+    r.run.*trait = most * uniform(random);
+    r.run.filled = 0.8 + 0.2 * uniform(random);
+    r.log_error *= std::exp(slope * (r.run.*trait));
+    r.stated = {};
+  }
+  return residuals;
+}
+
 TEST_CASE("errors that grow with exposed communication make ranges that grow with it") {
-  auto exposed = [](std::vector<BlindResidual> residuals, std::uint64_t seed) {
-    RandomStream random(seed, 0);
-    for (BlindResidual& r : residuals) {
-      r.run.exposed = 0.4 * uniform(random);
-      r.run.filled = 0.8 + 0.2 * uniform(random);
-      r.log_error *= std::exp(4 * r.run.exposed);
-      r.stated = {};
-    }
-    return residuals;
+  const auto exposed = [](std::vector<BlindResidual> residuals, std::uint64_t seed) {
+    return growing(std::move(residuals), seed, &RunKind::exposed, 0.4, 4);
   };
   const ModelError error = fit_model_error(exposed(draw(8, 200), 9), {.threads = 1});
   CHECK(error.difficulty.exposed.slope > 2.5);
@@ -211,16 +218,8 @@ TEST_CASE("errors that grow with exposed communication make ranges that grow wit
 }
 
 TEST_CASE("errors that grow with waiting make ranges that grow with it") {
-  auto waiting = [](std::vector<BlindResidual> residuals, std::uint64_t seed) {
-    RandomStream random(seed, 0);
-    for (BlindResidual& r : residuals) {
-      r.run.waits = uniform(random);
-      r.log_error *= std::exp(1.5 * r.run.waits);
-      r.stated = {};
-    }
-    return residuals;
-  };
-  const ModelError error = fit_model_error(waiting(draw(8, 200), 9), {.threads = 1});
+  const ModelError error =
+      fit_model_error(growing(draw(8, 200), 9, &RunKind::waits, 1, 1.5), {.threads = 1});
   CHECK(error.difficulty.waits.slope > 1);
   CHECK(error.difficulty.waits.slope < 2);
   CHECK(error.difficulty.waits.centre == Approx(0.5).margin(0.1));

@@ -70,7 +70,7 @@ ServedRanges served_ranges(const ServiceCase& s, const RequestTime& mean,
 ServedRanges served_ranges(const RunKind& run, const ServedError& error) {
   ServedRanges ranges;
   ranges.ttft = range_of(run, error.ttft, ranges.widened);
-  constexpr double much_wider = 1.25;
+  constexpr double much_wider = 1.25;  // worth a sentence; judged
   if (error.ttft.scale(run) > much_wider)
     ranges.widened.push_back(
         fmt::format("first tokens wait for a step for {:.0f}% of their time: of measured runs "

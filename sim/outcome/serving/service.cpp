@@ -222,10 +222,12 @@ Seconds RequestTime::total() const {
 }
 
 double RequestTime::waits() const {
-  const Seconds there = first_there ? waiting_there : Seconds(0);
-  const Seconds first =
-      server + waiting + prefill + (first_there ? on_the_way : Seconds(0)) + there;
-  return first > Seconds(0) ? (waiting + there) / first : 0;
+  Seconds waits = waiting, first = server + waiting + prefill;
+  if (first_there) {
+    waits += waiting_there;
+    first += on_the_way + waiting_there;
+  }
+  return first > Seconds(0) ? waits / first : 0;
 }
 
 const std::vector<MeasuredAcceptance>& catalogue_acceptance() {

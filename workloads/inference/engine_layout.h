@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/base/work.h"
 #include "workloads/layout/layout.h"
@@ -13,6 +14,9 @@ namespace orrery {
 // different experts, etp ranks share one expert's width, ep * etp = tp * attention_dp.
 struct EngineLayout {
   std::int64_t tp = 1, pp = 1, attention_dp = 1, ep = 1, etp = 1;
+  // Copies of the experts that are chosen most, where an engine evens out its ranks by counts of
+  // earlier steps (EPLB). Absent: experts lie on ranks as they are numbered.
+  std::optional<std::int64_t> expert_copies = {};
   // Ranks of experts gather all rows, although the stack has a library that sends each to its own.
   bool gathers_rows = false;
   PrecisionRecipe precision =
@@ -29,6 +33,7 @@ struct EngineLayout {
     l.dp = attention_dp;
     l.ep = ep;
     l.etp = etp;
+    l.redundant_experts = expert_copies.value_or(0);
     l.sequence_parallel = false;
     l.precision = precision;
     return l;

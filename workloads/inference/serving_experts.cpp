@@ -72,21 +72,30 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, const GroupRows& gr
     c.library = own.expert_library;
     c.deduplicated = own.expert_deduplicated;
     c.bytes = Bytes(static_cast<double>(rows * ffn.topk) * width * element);
-    c.exchange = {.phase = phase, .tokens = rows, .experts = ffn.topk, .pool = ffn.experts};
+    const ExpertRouting routing = this->routing(ffn, group.all);
+    c.skew = most_sent(reached_experts(routing), routing, c.deduplicated);
+    c.exchange = {.phase = phase,
+                  .tokens = rows,
+                  .experts = ffn.topk,
+                  .pool = ffn.experts + layout_.expert_copies.value_or(0)};
   }
   s.operations.push_back({.label = Label::expert_comm, .work = c});
+}
+
+ExpertRouting ServingOperations::routing(const Ffn& ffn, std::int64_t all) const {
+  return {.tokens = static_cast<double>(all),
+          .topk = ffn.topk,
+          .ranks = layout_.ep,
+          .held = local_experts(ffn, layout_.layout()),
+          .skew = stack_.serving.kernels.expert_skew.get(),
+          .copies = layout_.expert_copies};
 }
 
 // The experts of a rank, or its part of their width, over the rows of all ranks that reach them.
 void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t all) const {
   if (all == 0) return;
   const std::int64_t width = ffn.latent > 0 ? ffn.latent : model_.hidden;
-  const ExpertReach reach =
-      reached_experts({.tokens = static_cast<double>(all),
-                       .topk = ffn.topk,
-                       .ranks = layout_.ep,
-                       .held = local_experts(ffn, layout_.layout()),
-                       .popularity = stack_.serving.kernels.expert_popularity.get()});
+  const ExpertReach reach = reached_experts(routing(ffn, all));
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const ServingKernels& kernels = stack_.serving.kernels;

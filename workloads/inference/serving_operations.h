@@ -4,6 +4,7 @@
 
 #include "workloads/inference/drafter.h"
 #include "workloads/inference/engine_layout.h"
+#include "workloads/layout/expert_reach.h"
 #include "workloads/model/model.h"
 #include "workloads/operations/program.h"
 #include "workloads/serving/step_shape.h"
@@ -75,6 +76,7 @@ class ServingOperations {
   void project_groups(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void feed_forward(Segment& s, std::int64_t width, Activation activation, std::int64_t rows,
                     bool reduced) const;
+  ExpertRouting routing(const Ffn& ffn, std::int64_t all) const;
   bool sends_rows() const;
   std::int64_t rows_of_rank(std::int64_t rows) const;
   void experts(Segment& s, const Ffn& ffn, std::int64_t rows, const GroupRows& group) const;

@@ -5,35 +5,80 @@
 #include <algorithm>
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+#include <vector>
 
 namespace orrery {
 namespace {
+
+// By how much ranks that were evened out differ still, beyond what rows drawn by chance explain:
+// loads change after they were counted. 52 and 54 rows of 1,024 in DeepSeek-R1's layers, of which
+// chance explains 32 (TensorRT-LLM, Scaling Expert Parallelism, part 1, table 1).
+constexpr double uneven_ranks = 0.041;
+
+double normal_quantile(double p) { return std::sqrt(2.0) * boost::math::erf_inv(2 * p - 1); }
 
 // The expected largest of `n` independent standard normal numbers (Blom, Statistical Estimates and
 // Transformed Beta-Variables, 1958); 0 for one.
 double expected_largest(std::int64_t n) {
   const auto ranks = static_cast<double>(n);
-  return std::sqrt(2.0) * boost::math::erf_inv(2 * (ranks - 0.375) / (ranks + 0.25) - 1);
+  return normal_quantile((ranks - 0.375) / (ranks + 0.25));
 }
 
-// The share of a rank's experts that none of `rows` reaches.
-double missed(const ExpertRouting& r, double rows) {
-  const auto held = static_cast<double>(r.held);
-  if (r.popularity <= 1) return std::pow(1 - 1 / held, rows);
-  constexpr int quantiles = 32;
-  const double mean = (r.popularity - 1) / std::log(r.popularity);  // over the least popular
-  double sum = 0;
-  for (int i = 0; i < quantiles; ++i) {
-    const double chance = std::pow(r.popularity, (i + 0.5) / quantiles) / mean / held;
-    sum += std::pow(1 - std::min(1.0, chance), rows);
+// Normal numbers at the middles of `n` equal parts of their distribution.
+std::vector<double> normal_numbers(std::int64_t n) {
+  std::vector<double> z;
+  for (std::int64_t i = 0; i < n; ++i)
+    z.push_back(normal_quantile((static_cast<double>(i) + 0.5) / static_cast<double>(n)));
+  return z;
+}
+
+// How often places are chosen, over their mean: an expert's, or a copy's of it.
+std::vector<double> popularity(const ExpertRouting& r) {
+  if (r.skew <= 0) return {1.0};
+  constexpr std::int64_t enough = 64;
+  static const std::vector<double> usual = normal_numbers(enough);
+  const std::int64_t places = r.held * r.ranks;
+  const std::int64_t copies = std::clamp<std::int64_t>(r.copies.value_or(0), 0, places - 1);
+  std::vector<double> chosen = copies > 0 ? normal_numbers(places - copies) : usual;
+  for (double& c : chosen) c = std::exp(r.skew * c);
+  // Each copy is one of the expert whose places are chosen most (DeepSeek's EPLB).
+  std::vector<double> shared = chosen;
+  std::vector<std::int64_t> of(chosen.size(), 1);
+  for (std::int64_t i = 0; i < copies; ++i) {
+    const auto most = static_cast<std::size_t>(
+        std::distance(shared.begin(), std::max_element(shared.begin(), shared.end())));
+    shared[most] = chosen[most] / static_cast<double>(++of[most]);
   }
-  return sum / quantiles;
+  std::vector<double> all;
+  double sum = 0;
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    all.insert(all.end(), static_cast<std::size_t>(of[i]), shared[i]);
+    sum += shared[i] * static_cast<double>(of[i]);
+  }
+  for (double& c : all) c *= static_cast<double>(all.size()) / sum;
+  return all;
 }
 
-// The variance of how often experts are chosen, over the square of its mean.
-double variance_of_popularity(double popularity) {
-  if (popularity <= 1) return 0;
-  return std::log(popularity) * (popularity + 1) / (2 * (popularity - 1)) - 1;
+// The share of experts that some of a rank's `rows` reaches.
+double reached_share(const ExpertRouting& r, const std::vector<double>& chosen, double rows) {
+  const auto held = static_cast<double>(r.held);
+  double missed = 0;
+  for (const double c : chosen) missed += std::pow(1 - std::min(1.0, c / held), rows);
+  return 1 - missed / static_cast<double>(chosen.size());
+}
+
+// Rows of the busiest rank over the mean. Rows are drawn by chance, and so are the experts that a
+// rank holds; sums of few skewed numbers are skewed, as log-normal ones of their variance are
+// (Fenton, IRE Transactions on Communications Systems 8, 1960).
+double busiest(const ExpertRouting& r, const std::vector<double>& chosen, double mean) {
+  const auto ranks = static_cast<double>(r.ranks), held = static_cast<double>(r.held);
+  const double experts =
+      r.copies ? uneven_ranks * uneven_ranks : (std::exp(r.skew * r.skew) - 1) / held;
+  const double spread = std::sqrt(std::log1p((1 / mean + experts) * (1 - 1 / ranks)));
+  const double drawn = std::exp(expected_largest(r.ranks) * spread - spread * spread / 2);
+  // No rank is less busy than its busiest expert.
+  const double hottest = r.copies ? *std::max_element(chosen.begin(), chosen.end()) / held : 1;
+  return std::max({1.0, drawn, hottest});
 }
 
 }  // namespace
@@ -42,12 +87,23 @@ ExpertReach reached_experts(const ExpertRouting& r) {
   const auto ranks = static_cast<double>(r.ranks), held = static_cast<double>(r.held);
   const double mean = r.tokens * static_cast<double>(r.topk) / ranks * r.imbalance;
   const double most = r.tokens * static_cast<double>(std::min(r.topk, r.held));
-  // Rows are drawn by chance, and so are the experts that a rank holds.
-  const double variance = mean + mean * mean * variance_of_popularity(r.popularity) / held;
-  const double spread = std::sqrt(variance * (1 - 1 / ranks));
-  const double rows = std::min(most, mean + expected_largest(r.ranks) * spread);
-  const double reached = held * (1 - missed(r, rows));
-  return {.rows = rows, .experts = std::clamp<std::int64_t>(std::llround(reached), 1, r.held)};
+  const std::vector<double> chosen = popularity(r);
+  const double share = reached_share(r, chosen, mean);
+  const double reached = held * share + expected_largest(r.ranks) *
+                                            std::sqrt(held * share * (1 - share) * (1 - 1 / ranks));
+  return {.rows = std::min(most, mean * busiest(r, chosen, mean)),
+          .experts = std::clamp<std::int64_t>(std::llround(reached), 1, r.held),
+          .mean = mean};
+}
+
+double most_sent(const ExpertReach& reach, const ExpertRouting& r, bool once) {
+  const double rows = reach.rows / reach.mean;
+  if (!once) return rows;
+  const auto sent = [&](double share) {
+    const double choice = std::min(1.0, share / static_cast<double>(r.ranks));
+    return 1 - std::pow(1 - choice, static_cast<double>(r.topk));
+  };
+  return sent(rows) / sent(1);
 }
 
 }  // namespace orrery

@@ -88,8 +88,8 @@ struct ServingKernels {
   Sourced<double> index_choice = unstated(0.0);
   // Prompts of no more tokens than an indexer chooses are attended to whole.
   bool short_prompts_whole = false;
-  // How often the most popular expert is chosen over the least popular one (ExpertRouting).
-  Sourced<double> expert_popularity = unstated(1.0);
+  // How unlike experts are in how often they are chosen (ExpertRouting).
+  Sourced<double> expert_skew = unstated(0.0);
 };
 
 // What the host does for steps.

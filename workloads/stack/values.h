@@ -20,7 +20,7 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("host_ranks", s.host.ranks);
   visit("host_answer", s.host.answer);
   visit("index_choice", s.kernels.index_choice);
-  visit("expert_popularity", s.kernels.expert_popularity);
+  visit("expert_skew", s.kernels.expert_skew);
   visit("eager_step", s.host.eager_step);
   visit("eager_launch", s.host.eager_launch);
   visit("eager_collective", s.host.eager_collective);

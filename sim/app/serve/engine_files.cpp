@@ -59,6 +59,7 @@ ServedDeployment deployment_of(const ServiceCase& c) {
   ServedDeployment d{.name = c.model.name,
                      .title = c.model.title,
                      .checkpoint = checkpoint_of(c.model.name),
+                     .experts = c.model.max_experts(),
                      .context = c.model.max_context,
                      .longest = c.longest,
                      .machine = fmt::format("{} ({})", c.cluster.name, c.cluster.device.title),
@@ -69,10 +70,8 @@ ServedDeployment deployment_of(const ServiceCase& c) {
                      .router = c.router.kind};
   if (const auto& software = c.cluster.device.software; software && software->scheduled_as)
     d.resource = software->scheduled_as->kubernetes;
-  for (const LayerClass& layer : c.model.classes) {
-    d.experts = d.experts || layer.ffn.kind == FfnKind::moe;
+  for (const LayerClass& layer : c.model.classes)
     d.dense = d.dense || layer.ffn.kind == FfnKind::dense;
-  }
   if (c.guessing) {
     const Drafter& drafter = c.guessing->drafter;
     d.guessing = {.kind = drafter.kind, .drafts = drafter.drafts, .guesser = ""};

@@ -39,14 +39,16 @@ Json memory_json(const EngineMemory& m) {
 
 Json group_json(const EngineGroup& group, const EngineMemory& memory) {
   const EngineLayout& l = group.layout;
-  return {{"replicas", group.replicas},
-          {"tp", l.tp},
-          {"pp", l.pp},
-          {"attention_dp", l.attention_dp},
-          {"ep", l.ep},
-          {"etp", l.etp},
-          {"gpus", group.gpus()},
-          {"memory", memory_json(memory)}};
+  Json json = {{"replicas", group.replicas},
+               {"tp", l.tp},
+               {"pp", l.pp},
+               {"attention_dp", l.attention_dp},
+               {"ep", l.ep},
+               {"etp", l.etp},
+               {"gpus", group.gpus()},
+               {"memory", memory_json(memory)}};
+  if (l.expert_copies) json["expert_copies"] = *l.expert_copies;
+  return json;
 }
 
 Json step_json(const ServicePrediction& p) {

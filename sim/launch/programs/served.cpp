@@ -62,6 +62,9 @@ class Served {
   void read_quantization(const Said& said);
   void read_cache(const Said& said);
   void read_guessing(const Said& said);
+  void read_balancer(const Said& said);
+  SortedJson object_of(const Said& said) const;
+  void copies_of_sglang(std::int64_t ranks);
   void finish(const GivenWords& given);
   void engines(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t ep,
                std::int64_t replicas);
@@ -73,11 +76,12 @@ class Served {
     const Said* said = s_.kept(name);
     return said != nullptr && truth_of(*said);
   }
-  bool has_experts() const { return experts_.value_or(true); }
+  bool has_experts() const { return experts_.value_or(1) > 0; }
 
   SectionReader s_;
   GivenReading& reading_;
-  std::optional<bool> experts_;  // of the model, where it is known
+  std::optional<std::int64_t> experts_;  // of a layer of the model, where it is known
+  std::optional<std::int64_t> copies_;   // of experts, where ranks are evened out
 };
 
 void Served::read_model(const Said& said) {
@@ -128,8 +132,8 @@ void Served::read_cache(const Said& said) {
     reading_.not_understood(said, "a format that is not predicted: bf16 is");
 }
 
-// vLLM's object of settings, as JSON.
-void Served::read_guessing(const Said& said) {
+// vLLM's objects of settings, as JSON.
+SortedJson Served::object_of(const Said& said) const {
   SortedJson config = said.value;
   if (config.is_string()) {
     try {
@@ -139,6 +143,23 @@ void Served::read_guessing(const Said& said) {
     }
   }
   if (!config.is_object()) fail(said, "a JSON object");
+  return config;
+}
+
+void Served::read_balancer(const Said& said) {
+  const SortedJson config = object_of(said);
+  const auto count = config.find("num_redundant_experts");
+  if (count == config.end()) return reading_.without_effect(said, "it names no copies of experts");
+  if (!count->is_number_integer() || count->get<std::int64_t>() < 0)
+    fail(said, "num_redundant_experts, a whole number");
+  if (!is_on("enable_eplb"))
+    return reading_.without_effect(said, "ranks of experts are not evened out");
+  copies_ = count->get<std::int64_t>();
+  reading_.part_of(said, "engines");
+}
+
+void Served::read_guessing(const Said& said) {
+  const SortedJson config = object_of(said);
   const auto text = [&](const char* key) {
     const auto at = config.find(key);
     return at != config.end() && at->is_string() ? at->text() : std::string();
@@ -184,7 +205,7 @@ void Served::common_rules() {
 void Served::vllm_rules() {
   Rules& r = s_.rules;
   s_.keep_all({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
-               "enable_expert_parallel"});
+               "enable_expert_parallel", "enable_eplb", "eplb_config"});
   r["_tp"] = s_.keep("tensor_parallel_size");
   r["_pp"] = s_.keep("pipeline_parallel_size");
   r["_dp"] = s_.keep("data_parallel_size");
@@ -235,16 +256,21 @@ void Served::vllm(const GivenWords& given) {
   const std::int64_t tp = count("tensor_parallel_size"), pp = count("pipeline_parallel_size"),
                      dp = count("data_parallel_size");
   const bool spread = is_on("enable_expert_parallel") && has_experts();
+  if (const Said* said = s_.kept("enable_eplb")) {
+    if (truth_of(*said) && spread) copies_ = 0;
+    reading_.part_of(*said, "engines");
+  }
+  if (const Said* said = s_.kept("eplb_config")) read_balancer(*said);
   // Of a model without experts each data-parallel rank is an engine of its own.
-  const bool copies = experts_.has_value() && !*experts_;
+  const bool copies = !has_experts();
   engines(tp, pp, copies ? 1 : dp, spread ? tp * dp : 1, copies ? dp : 1);
 }
 
 void Served::sglang_rules() {
   Rules& r = s_.rules;
   s_.keep_all({"tp_size", "pp_size", "dp_size", "ep_size", "enable_dp_attention", "moe_a2a_backend",
-               "enable_deepep_moe", "enable_ep_moe", "max_running_requests",
-               "chunked_prefill_size"});
+               "enable_deepep_moe", "enable_ep_moe", "max_running_requests", "chunked_prefill_size",
+               "enable_eplb", "init_expert_location", "ep_num_redundant_experts"});
   for (const char* name : {"tp", "tensor_parallel_size"}) r[name] = s_.keep("tp_size");
   for (const char* name : {"dp", "data_parallel_size"}) r[name] = s_.keep("dp_size");
   for (const char* name : {"pp", "pipeline_parallel_size"}) r[name] = s_.keep("pp_size");
@@ -267,7 +293,8 @@ void Served::sglang_rules() {
   r["speculative_algo"] = s_.keep("speculative_algorithm");
   for (const char* name :
        {"enable_dp_lm_head", "moe_dense_tp_size", "cuda_graph_max_bs", "attention_backend",
-        "moe_runner_backend", "deepep_mode", "enable_two_batch_overlap", "enable_torch_compile"})
+        "moe_runner_backend", "deepep_mode", "eplb_algorithm", "ep_dispatch_algorithm",
+        "eplb_rebalance_num_iterations", "enable_two_batch_overlap", "enable_torch_compile"})
     r[name] = s_.as_the_stack();
   r["fp8_gemm_backend"] = [this](const Said& said) {
     const std::string kind = text_of(said);
@@ -291,6 +318,25 @@ void Served::sglang_rules() {
     r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
 }
 
+// Counts of earlier steps come from the run itself or from a file; without either the copies are of
+// the experts that are numbered first (sglang/srt/eplb/expert_location.py: init_trivial).
+void Served::copies_of_sglang(std::int64_t ranks) {
+  const Said* counts = s_.kept("init_expert_location");
+  const bool counted = counts != nullptr && value_text(counts->value) != "trivial";
+  const bool evened = ranks > 1 && (counted || is_on("enable_eplb"));
+  const Said* copies = s_.kept("ep_num_redundant_experts");
+  if (evened) copies_ = copies == nullptr ? 0 : whole_of(*copies, 0);
+  for (const Said* said : {counts, s_.kept("enable_eplb"), copies}) {
+    if (said == nullptr) continue;
+    if (evened)
+      reading_.part_of(*said, "engines");
+    else if (said == copies)
+      reading_.not_understood(*said, "copies of experts that nobody counted: predicted without");
+    else
+      reading_.without_effect(*said, "ranks of experts are not evened out");
+  }
+}
+
 void Served::sglang(const GivenWords& given) {
   common_rules();
   sglang_rules();
@@ -307,6 +353,7 @@ void Served::sglang(const GivenWords& given) {
   if (exchanges) ep = ranks;
   for (const char* name : {"moe_a2a_backend", "enable_deepep_moe", "enable_ep_moe"})
     if (const Said* said = s_.kept(name)) reading_.part_of(*said, "engines");
+  copies_of_sglang(ep);
   const std::int64_t each = attention ? dp : 1;
   if (const Said* most = s_.kept("max_running_requests"))
     reading_.set(*most, "max_sequences", std::max<std::int64_t>(1, whole_of(*most) / each));
@@ -338,7 +385,7 @@ void Served::trtllm_rules() {
   Rules& r = s_.rules;
   s_.keep_all({"tp_size", "pp_size", "ep_size", "enable_attention_dp",
                "speculative_config.decoding_type", "speculative_config.num_nextn_predict_layers",
-               "speculative_config.max_draft_len"});
+               "speculative_config.max_draft_len", "moe_config.load_balancer.num_slots"});
   r["tensor_parallel_size"] = s_.keep("tp_size");
   r["pipeline_parallel_size"] = s_.keep("pp_size");
   r["moe_expert_parallel_size"] = s_.keep("ep_size");
@@ -370,8 +417,12 @@ void Served::trtllm_rules() {
   for (const char* name :
        {"cuda_graph_config.enable_padding", "cuda_graph_config.max_batch_size", "backend",
         "cuda_graph_config.batch_sizes", "print_iter_log", "moe_config.backend",
-        "attention_dp_config.batching_wait_iters", "use_cuda_graph", "enable_overlap_scheduler"})
+        "attention_dp_config.batching_wait_iters", "use_cuda_graph", "enable_overlap_scheduler",
+        "moe_config.load_balancer.layer_updates_per_iter"})
     r[name] = s_.as_the_stack();
+  r["moe_config.load_balancer"] = [this](const Said& said) {
+    reading_.not_understood(said, "places of experts in a file: --engines with EPn+COPIES");
+  };
   r["cuda_graph_config"] = [this](const Said& said) {
     if (!is_nothing(said)) return reading_.not_understood(said, "graphs as of the stack");
     reading_.set(said, "eager", "all");
@@ -408,6 +459,15 @@ void Served::trtllm(const GivenWords& given) {
       reading_.part_of(*tokens, "spec");
     }
   }
+  if (const Said* slots = s_.kept("moe_config.load_balancer.num_slots")) {
+    const std::int64_t places = whole_of(*slots);
+    if (ep > 1 && experts_ && places >= *experts_) {
+      copies_ = places - *experts_;
+      reading_.part_of(*slots, "engines");
+    } else {
+      reading_.not_understood(*slots, "places of experts of an unknown model: predicted without");
+    }
+  }
   engines(attention ? 1 : ranks, pp, attention ? ranks : 1, ep, 1);
 }
 
@@ -416,7 +476,7 @@ void Served::finish(const GivenWords& given) {
   reading_.run().serves = true;
   if (const auto model = reading_.text("model")) {
     try {
-      experts_ = load_model(*model, data_root() / "workloads/catalog/models").has_experts();
+      experts_ = load_model(*model, data_root() / "workloads/catalog/models").max_experts();
     } catch (const Error&) {
       experts_.reset();  // whoever reads the question says what is wrong with it
     }
@@ -433,6 +493,7 @@ void Served::engines(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int
   if (pp > 1) text += fmt::format("PP{}", pp);
   if (dp > 1) text += fmt::format("DP{}", dp);
   if (ep > 1) text += fmt::format("EP{}", ep);
+  if (ep > 1 && copies_) text += fmt::format("+{}", *copies_);
   bool said_some = false;
   for (const char* name : {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
                            "enable_expert_parallel", "tp_size", "pp_size", "dp_size", "ep_size",

@@ -35,6 +35,7 @@ SortedJson engine_settings(const ServedDeployment& d, const ServedEngine& e) {
   all["attention_dp"] = l.attention_dp;
   all["ep"] = l.ep;
   all["etp"] = l.etp;
+  all["expert_copies"] = l.expert_copies ? SortedJson(*l.expert_copies) : SortedJson();
   all["precision"] = to_text(l.precision);
   all["cache"] = to_text(l.cache);
   all["token_budget"] = p.token_budget;

@@ -43,7 +43,7 @@ struct GuessedAhead {
 struct ServedDeployment {
   std::string name, title;   // of the model: "llama3.3-70b", "Llama 3.3 70B"
   std::string checkpoint;    // its name on the hub; empty: not known
-  bool experts = false;      // some layer has them
+  std::int64_t experts = 0;  // of a layer that has them; 0: none has
   bool dense = false;        // some layer has a feed-forward without
   std::int64_t context = 0;  // tokens that the model takes
   std::int64_t longest = 0;  // tokens of a request at most

@@ -81,6 +81,10 @@ void Sglang::layout() {
   out_.covers("etp");  // what ep leaves of the ranks
   if (!d_.experts || l.ep == 1) return out_.covers("ep");
   out_.flag("ep", "--ep-size", l.ep);
+  if (l.expert_copies) {
+    out_.flag("expert_copies", "--enable-eplb");
+    out_.flag("expert_copies", "--ep-num-redundant-experts", *l.expert_copies);
+  }
   if (!exchanges()) return;
   out_.flag("ep", "--moe-a2a-backend", "deepep");
   if (e_.role == EngineRole::prefill) return;

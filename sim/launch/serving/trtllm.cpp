@@ -71,6 +71,9 @@ void Trtllm::layout() {
   out_.covers("etp");  // what ep leaves of the ranks
   if (d_.experts) flag("ep", "--ep_size", "--expert-parallel-size", l.ep);
   out_.covers("ep");
+  if (!l.expert_copies) return;
+  out_.file("expert_copies", "moe_config.load_balancer.num_slots", d_.experts + *l.expert_copies);
+  out_.file("expert_copies", "moe_config.load_balancer.layer_updates_per_iter", 1);
 }
 
 void Trtllm::formats() {

@@ -11,7 +11,7 @@ namespace {
 // guide to several hosts of 0.12; those of the first engine's time are recalled.
 using Since = std::pair<int, int>;
 constexpr Since cache_formats = {0, 3}, prefix_switch = {0, 7}, second_engine = {0, 8},
-                nixl = {0, 10}, stream_interval = {0, 11}, offloading = {0, 12};
+                nixl = {0, 10}, stream_interval = {0, 11}, balancer = {0, 11}, offloading = {0, 12};
 
 class Vllm {
  public:
@@ -78,6 +78,11 @@ void Vllm::experts(std::int64_t ranks) {
   } else if (l.ep == ranks && has(second_engine)) {
     out_.flag("ep", "--enable-expert-parallel");
     out_.covers("etp");
+    if (l.expert_copies && has(balancer)) {
+      out_.flag("expert_copies", "--enable-eplb");
+      out_.flag("expert_copies", "--eplb-config",
+                Json{{"num_redundant_experts", *l.expert_copies}}.dump());
+    }
   } else {
     out_.missing("ep", fmt::format("{} spreads experts over all {} ranks or over none: ep {} "
                                    "with etp {} cannot be said.",

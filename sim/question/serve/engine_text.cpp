@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-constexpr const char* form = "engines like TP8, 2xTP4, 4xTP4PP2 or 2xDP8EP8";
+constexpr const char* form = "engines like TP8, 2xTP4, 4xTP4PP2, 2xDP8EP8 or DP32EP32+32";
 constexpr std::int64_t most = std::int64_t{1} << 30;  // of a number that is read
 // Each rank of an engine, and each batch of its pipeline, takes some KiB of our memory.
 constexpr std::int64_t most_engines = 65'536, most_batches = 4 * most_engines;
@@ -26,10 +26,10 @@ struct Reader {
   std::string_view text, left;
   const std::string& flag;
 
-  std::int64_t number() {
+  std::int64_t number(std::int64_t least = 1) {
     std::int64_t value = 0;
     const auto [end, failed] = std::from_chars(left.data(), left.data() + left.size(), value);
-    if (failed != std::errc() || value < 1 || value > most) refuse(text, flag);
+    if (failed != std::errc() || value < least || value > most) refuse(text, flag);
     left.remove_prefix(static_cast<std::size_t>(end - left.data()));
     return value;
   }
@@ -97,6 +97,10 @@ EngineGroup parse_engines(std::string_view text, const std::string& flag) {
                                          : (refuse(text, flag), tp);
     if (size != 0) refuse(text, flag);
     size = reader.number();
+    if (reader.left.empty() || reader.left.front() != '+') continue;
+    if (axis != "EP") refuse(text, flag);
+    reader.left.remove_prefix(1);
+    l.expert_copies = reader.number(0);
   }
   l.tp = std::max<std::int64_t>(1, tp);
   l.pp = std::max<std::int64_t>(1, pp);
@@ -117,7 +121,8 @@ std::string to_text(const EngineLayout& l) {
   add("DP", l.attention_dp);
   add("TP", l.tp, l.attention_dp == 1);
   add("PP", l.pp);
-  add("EP", l.ep);
+  add("EP", l.ep, l.expert_copies.has_value());
+  if (l.expert_copies) text += fmt::format("+{}", *l.expert_copies);
   return text;
 }
 

@@ -103,6 +103,14 @@ void check_split(const Model& model, const EngineLayout& l, const std::string& f
     }
     want(ffn.experts % l.ep == 0, fmt::format("EP{}", l.ep),
          fmt::format("a divisor of {}, the experts of {}", ffn.experts, model.name));
+    if (const std::int64_t copies = l.expert_copies.value_or(0); l.expert_copies) {
+      want(l.ep > 1, fmt::format("EP{}+{}", l.ep, copies), "several ranks of experts to even out");
+      want(copies % l.ep == 0 && copies <= ffn.experts * (l.ep - 1),
+           fmt::format("EP{}+{}", l.ep, copies),
+           fmt::format("copies in multiples of {} ranks, at most one of each expert on every rank: "
+                       "{}",
+                       l.ep, ffn.experts * (l.ep - 1)));
+    }
     want(ffn.width % l.etp == 0, fmt::format("experts cut {} ways", l.etp),
          fmt::format("a divisor of {}, the width of an expert of {}", ffn.width, model.name));
   }

@@ -321,6 +321,12 @@ void ServingCatalogue::set_deployment(ServingCase& c) const {
   row.engine.limits.max_sequences = found->batch;
   row.assumed.push_back(fmt::format("sequences at once {} of a rank that decodes by {}",
                                     found->batch, known->citation));
+  const std::int64_t experts = c.model->max_experts();
+  if (found->expert_places < experts || experts == 0) return;
+  row.engine.layout.expert_copies = found->expert_places - experts;
+  row.assumed.push_back(
+      fmt::format("ranks that decode evened out, with {} copies of experts, by {}",
+                  *row.engine.layout.expert_copies, known->citation));
 }
 
 void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,

@@ -165,7 +165,7 @@ ServingLayout read_layout(const JsonValue& entry, const JsonValue& sources) {
 ServingDeployment deployment_from(const JsonValue& name) {
   static const std::regex form(
       R"(([a-z]+\d+)-(fp\d)/(\d)k(\d)k/(stp|mtp)/)"
-      R"(ctx(\d+)_gen(\d+)_(tp|tep|dep)(\d+)_batch(\d+)_eplb\d+_mtp\d+(?:_(\d+))?)");
+      R"(ctx(\d+)_gen(\d+)_(tp|tep|dep)(\d+)_batch(\d+)_eplb(\d+)_mtp\d+(?:_(\d+))?)");
   std::smatch found;
   const std::string text = name.text();
   if (!std::regex_match(text, found, form)) name.fail("the name of a deployment's file");
@@ -183,7 +183,8 @@ ServingDeployment deployment_from(const JsonValue& name) {
           .attention_dp = found[8] == "dep",
           .gpus = number(9),
           .batch = number(10),
-          .clients = number(11)};
+          .expert_places = number(11),
+          .clients = number(12)};
 }
 
 ServingDeployments read_deployments(const JsonValue& at, const JsonValue& sources) {

@@ -117,6 +117,7 @@ struct ServingDeployment {
   std::int64_t prefill = 0, decode = 0;  // engines
   bool attention_dp = false;             // of those that decode
   std::int64_t gpus = 0, batch = 0;      // of an engine that decodes; sequences of a rank at most
+  std::int64_t expert_places = 0;        // on all ranks that decode, evened out; 0: not so
   std::int64_t clients = 0;              // 0: not told
   std::int64_t slots() const { return decode * batch * (attention_dp ? gpus : 1); }
 };

@@ -145,7 +145,7 @@ TEST_CASE("a lone prompt on many ranks takes the experts of its own rows") {
                               .topk = 8,
                               .ranks = 64,
                               .held = 4,
-                              .popularity = e.stack.serving.kernels.expert_popularity.get()};
+                              .skew = e.stack.serving.kernels.expert_skew.get()};
   const double busiest = reached_experts(routing).rows / (8.0 * tokens);  // over the mean
   CHECK(all - lone > (1 - 1.0 / 64) * experts / peak);  // what 63 others put on each rank
   CHECK(all - lone < 4 * busiest * experts / peak);

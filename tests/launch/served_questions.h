@@ -75,12 +75,13 @@ inline ServedDeployment any_deployment() {
   EngineLayout l{.tp = power(3), .pp = power(2), .attention_dp = power(4)};
   l.ep = std::min(power(7), l.tp * l.attention_dp);
   l.etp = l.tp * l.attention_dp / l.ep;
+  if (l.ep > 1 && *rc::gen::arbitrary<bool>()) l.expert_copies = l.ep * *rc::gen::inRange(0, 3);
   l.precision = *rc::gen::element(PrecisionRecipe::bf16, PrecisionRecipe::fp16,
                                   PrecisionRecipe::fp8_current, PrecisionRecipe::fp8_blockwise,
                                   PrecisionRecipe::nvfp4, PrecisionRecipe::int4);
   l.cache = *rc::gen::element(Format::bf16, Format::fp8, Format::fp4);
   ServedDeployment d = served_by(*rc::gen::elementOf(served_stacks()), l);
-  d.experts = *rc::gen::arbitrary<bool>() || l.ep > 1;
+  d.experts = *rc::gen::arbitrary<bool>() || l.ep > 1 ? 256 : 0;
   d.gpus_per_host = *rc::gen::element(4, 8);
   d.gpus_per_domain = d.gpus_per_host == 4 ? 72 : 8;
   d.router = *rc::gen::element(RouterKind::round_robin, RouterKind::prefix, RouterKind::session,

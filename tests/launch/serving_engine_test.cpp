@@ -99,17 +99,19 @@ TEST_CASE("law of served settings: what is not plain is mentioned") {
     const SortedJson plain = engine_settings({}, {});
     for (std::size_t i = 0; i < d.engines.size(); ++i) {
       const EngineCommand c = command_of(d, i);
-      for (const char* key : {"tp", "attention_dp", "ep", "cache", "token_budget", "max_sequences",
-                              "block_tokens", "memory_share", "queue_limit", "watermark",
-                              "priorities", "spec", "role", "max_context", "tiers"}) {
+      for (const char* key :
+           {"tp", "attention_dp", "ep", "cache", "token_budget", "max_sequences", "block_tokens",
+            "memory_share", "queue_limit", "watermark", "priorities", "spec", "role", "max_context",
+            "tiers", "expert_copies"}) {
         const SortedJson is = engine_settings(d, d.engines[i]).at(key);
         const bool file = c.file.dump().find("kv_cache_config") != std::string::npos;
         if (is == plain.at(key) || mentions(c, key)) continue;
         const std::string said(key);
         // TensorRT-LLM's file has no keys of ours: these are in it.
-        const bool in_file = file && (said == "cache" || said == "block_tokens" ||
-                                      said == "tiers" || said == "memory_share" || said == "spec" ||
-                                      said == "role" || said == "attention_dp");
+        const bool in_file =
+            file && (said == "cache" || said == "block_tokens" || said == "tiers" ||
+                     said == "memory_share" || said == "spec" || said == "role" ||
+                     said == "attention_dp" || said == "expert_copies");
         if (!in_file) RC_FAIL(c.program + " says nothing of " + said + " " + is.dump());
       }
       for (const FlagNote& note : c.missing) RC_ASSERT(note.sentence.back() == '.');

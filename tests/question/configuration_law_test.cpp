@@ -263,6 +263,8 @@ EngineLayout drawn_engine(RandomStream& random, const Model& model, bool trtllm)
     const std::int64_t ranks = l.tp * l.attention_dp;
     l.ep = random.below(2) == 0 ? ranks : 1;
     l.etp = ranks / l.ep;
+    if (l.ep > 1 && random.below(2) == 0)
+      l.expert_copies = l.ep * static_cast<std::int64_t>(random.below(3));
   }
   if (random.below(2) == 0) l.cache = Format::fp8;
   if (random.below(2) == 0 && !trtllm) l.precision = PrecisionRecipe::fp8_current;
@@ -282,7 +284,7 @@ TEST_CASE("law 15: commands of serving engines that are read back are the engine
     RandomStream random(*rc::gen::arbitrary<std::uint64_t>(), 0);
     ServedDeployment d{.name = name};
     const Model model = load_model(name, data_root() / "workloads/catalog/models");
-    d.experts = model.has_experts();
+    d.experts = model.max_experts();
     d.dense = true;
     d.context = d.longest = model.max_context;
     d.stack = load_stack(program.stack, {.architecture = "hopper", .task = Task::decode},
@@ -311,7 +313,10 @@ TEST_CASE("law 15: commands of serving engines that are read back are the engine
     CHECK(read.tp == e.layout.tp);
     CHECK(read.pp == e.layout.pp);
     CHECK(read.attention_dp == e.layout.attention_dp);
-    if (!lacks("ep") && model.has_experts()) CHECK(read.ep == e.layout.ep);
+    if (!lacks("ep") && model.has_experts()) {
+      CHECK(read.ep == e.layout.ep);
+      CHECK(read.expert_copies == e.layout.expert_copies);
+    }
     CHECK(s.at("cache").text() == (e.layout.cache == Format::fp8 ? "fp8" : "bf16"));
     CHECK(s.at("precision").text() == to_text(e.layout.precision));
     CHECK(s.at("token_budget") == SortedJson(e.policy.token_budget));

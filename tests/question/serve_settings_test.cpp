@@ -52,6 +52,23 @@ TEST_CASE("serve: engines have a number that memory bears") {
         std::string::npos);
 }
 
+TEST_CASE("serve: engines say whether their experts' ranks are evened out") {
+  const EngineGroup evened = parse_engines("2xDP32EP32+32", "--engines");
+  CHECK(evened.layout.expert_copies == 32);
+  CHECK(to_text(evened) == "2 x DP32 EP32+32");
+  CHECK(parse_engines("DP8EP8+0", "--engines").layout.expert_copies == 0);
+  CHECK(!parse_engines("DP8EP8", "--engines").layout.expert_copies);
+  for (const char* text : {"TP8+1", "DP8EP8+", "DP8EP8+-8", "DP8EP8+8+8"})
+    CHECK(error_text([&] { parse_engines(text, "--engines"); }).find("DP32EP32+32") !=
+          std::string::npos);
+  const SortedJson wide = {
+      {"model", "deepseek-r1"}, {"precision", "fp8-blockwise"}, {"engines", "DP8EP8+9"}};
+  CHECK(error_of(wide).find("copies in multiples of 8 ranks, at most one of each expert on every "
+                            "rank: 1792") != std::string::npos);
+  CHECK(error_of({{"model", "deepseek-r1"}, {"engines", "TP8EP1+0"}})
+            .find("several ranks of experts") != std::string::npos);
+}
+
 TEST_CASE("serve: settings that the scheduler or the engines do not know are found") {
   CHECK(unused({{"chunk", 2048}, {"long_prefill", 100}}) == Keys{"chunk"});
   CHECK(unused({{"stack", "sglang"}, {"chunk", 2048}, {"mixed_steps", true}}).empty());

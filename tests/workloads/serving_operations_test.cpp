@@ -6,11 +6,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
-#include <random>
 #include <utility>
 #include <vector>
 
-#include "workloads/layout/expert_reach.h"
 #include "workloads/model/model_catalog.h"
 
 namespace orrery {
@@ -67,50 +65,6 @@ TEST_CASE("few rows read few experts, many read all of them") {
   CHECK(many * 8 == Approx(235.1e9 - 151936.0 * 4096).epsilon(0.01));
   const double routers = 7 * 94.0 * 4096 * 128;
   CHECK(one * 8 == Approx(22.1e9 - 151936.0 * 4096 + routers).epsilon(0.03));
-}
-
-TEST_CASE("experts that rows reach: one token its own, many tokens all") {
-  const ExpertReach one = reached_experts({.tokens = 1, .topk = 8, .ranks = 1, .held = 128});
-  CHECK(one.experts == 8);
-  CHECK(one.rows == 8);
-  const ExpertReach many = reached_experts({.tokens = 4096, .topk = 8, .ranks = 8, .held = 16});
-  CHECK(many.experts == 16);
-  CHECK(many.rows > 4096);  // the busiest of eight ranks has more than the mean
-  CHECK(many.rows < 1.05 * 4096);
-}
-
-// Experts whose popularity is log-uniform between 1 and `most`, dealt to ranks: rows of the busiest
-// rank over the mean, in the mean of `draws`.
-double busiest_share(std::int64_t ranks, std::int64_t held, double most, int draws) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<double> even(0, 1);
-  double sum = 0;
-  for (int draw = 0; draw < draws; ++draw) {
-    double all = 0, largest = 0;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      double own = 0;
-      for (std::int64_t e = 0; e < held; ++e) own += std::pow(most, even(random));
-      all += own;
-      largest = std::max(largest, own);
-    }
-    sum += largest * static_cast<double>(ranks) / all;
-  }
-  return sum / draws;
-}
-
-TEST_CASE("law: the busiest rank of popular experts has as many rows as drawn ones do") {
-  const auto [ranks, held] = GENERATE(std::pair<std::int64_t, std::int64_t>{4, 64},
-                                      std::pair<std::int64_t, std::int64_t>{8, 32},
-                                      std::pair<std::int64_t, std::int64_t>{32, 8});
-  const double popularity = GENERATE(1.0, 4.0, 10.0, 60.0);
-  const ExpertRouting routing{
-      .tokens = 1e8, .topk = 8, .ranks = ranks, .held = held, .popularity = popularity};
-  const double mean = routing.tokens * 8 / static_cast<double>(ranks);
-  const double drawn = busiest_share(ranks, held, popularity, 2000);
-  INFO(ranks << " ranks of " << held << ", " << popularity << ": " << drawn);
-  // Few experts of the most unlike popularity: their sums are skewed (docs/physics/serving.md).
-  const double off = popularity > 10 ? 0.06 : 0.03;
-  CHECK(reached_experts(routing).rows / mean == Approx(drawn).epsilon(off));
 }
 
 TEST_CASE("tensor-parallel ranks add up each layer's two results, and the embedding's") {

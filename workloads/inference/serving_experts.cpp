@@ -72,7 +72,8 @@ void ServingOperations::exchange(Segment& s, const Ffn& ffn, const GroupRows& gr
     c.library = own.expert_library;
     c.deduplicated = own.expert_deduplicated;
     c.bytes = Bytes(static_cast<double>(rows * ffn.topk) * width * element);
-    const ExpertRouting routing = this->routing(ffn, group.all);
+    // By as many rows on each rank, so that what an exchange takes goes by its largest alone.
+    const ExpertRouting routing = this->routing(ffn, even(group.largest).all);
     c.skew = most_sent(reached_experts(routing), routing, c.deduplicated);
     c.exchange = {.phase = phase,
                   .tokens = rows,

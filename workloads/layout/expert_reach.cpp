@@ -39,7 +39,7 @@ std::vector<double> popularity(const ExpertRouting& r) {
   static const std::vector<double> usual = normal_numbers(enough);
   const std::int64_t places = r.held * r.ranks;
   const std::int64_t copies = std::clamp<std::int64_t>(r.copies.value_or(0), 0, places - 1);
-  std::vector<double> chosen = copies > 0 ? normal_numbers(places - copies) : usual;
+  std::vector<double> chosen = r.copies ? normal_numbers(places - copies) : usual;
   for (double& c : chosen) c = std::exp(r.skew * c);
   // Each copy is one of the expert whose places are chosen most (DeepSeek's EPLB).
   std::vector<double> shared = chosen;
@@ -67,18 +67,24 @@ double reached_share(const ExpertRouting& r, const std::vector<double>& chosen, 
   return 1 - missed / static_cast<double>(chosen.size());
 }
 
-// Rows of the busiest rank over the mean. Rows are drawn by chance, and so are the experts that a
-// rank holds; sums of few skewed numbers are skewed, as log-normal ones of their variance are
-// (Fenton, IRE Transactions on Communications Systems 8, 1960).
+// Rows of the busiest rank over the mean. The experts that a rank holds are drawn by chance: sums
+// of few log-normal numbers are log-normal nearly (Fenton, IRE Transactions on Communications
+// Systems 8, 1960). So are rows, which are Poisson's (Cornish and Fisher, 1938, to the skewness).
 double busiest(const ExpertRouting& r, const std::vector<double>& chosen, double mean) {
   const auto ranks = static_cast<double>(r.ranks), held = static_cast<double>(r.held);
-  const double experts =
-      r.copies ? uneven_ranks * uneven_ranks : (std::exp(r.skew * r.skew) - 1) / held;
-  const double spread = std::sqrt(std::log1p((1 / mean + experts) * (1 - 1 / ranks)));
-  const double drawn = std::exp(expected_largest(r.ranks) * spread - spread * spread / 2);
+  const double largest = expected_largest(r.ranks), others = 1 - 1 / ranks;
+  const double by_chance =
+      std::sqrt(others / mean) * (largest + (largest * largest - 1) / (6 * std::sqrt(mean)));
+  double by_experts = largest * uneven_ranks;
   // No rank is less busy than its busiest expert.
-  const double hottest = r.copies ? *std::max_element(chosen.begin(), chosen.end()) / held : 1;
-  return std::max({1.0, drawn, hottest});
+  double least = 1;
+  if (r.copies) {
+    least = std::max(1.0, *std::max_element(chosen.begin(), chosen.end()) / held);
+  } else {
+    const double spread = std::sqrt(std::log1p(others * std::expm1(r.skew * r.skew) / held));
+    by_experts = std::exp(largest * spread - spread * spread / 2) - 1;
+  }
+  return std::max(least, 1 + std::hypot(std::max(0.0, by_chance), std::max(0.0, by_experts)));
 }
 
 }  // namespace

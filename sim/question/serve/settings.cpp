@@ -24,7 +24,7 @@ std::vector<Setting> of_engines() {
        "mxfp4, int4, int8"},
       {"cache", text, model, "format of keys and values: bf16, fp8 or nvfp4", SettingOf::both,
        "bf16 fp8 nvfp4"},
-      {"engines", text, layout, "engines that do all: TP8, 2xTP4, 4xTP4PP2, 2xDP8EP8"},
+      {"engines", text, layout, "engines that do all: TP8, 2xTP4, 4xTP4PP2, 2xDP8EP8, DP32EP32+32"},
       {"prefill", text, layout, "engines of prompts alone, where others decode: 2xTP8"},
       {"decode", text, layout, "engines that decode what --prefill computed: 2xDP8EP8"},
       {"router", text, layout,

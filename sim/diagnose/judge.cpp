@@ -18,13 +18,15 @@ constexpr double degrees = 4, degrees_of_kernels = 12, degrees_of_counts = 30;
 // A line of a log that names a cause is there in half of the runs that have it, and in one of a
 // hundred that do not. A profile shows a kernel that runs through steps in most runs whose
 // processors something keeps: another process under MPS is what else could. Else it is next to
-// never there: of 120 profiles of other runs of validation/faults in none. Judged.
+// never there: of 120 profiles of other runs of validation/faults in none. A port whose wrong
+// symbols are more than any link is allowed is out of order, whether or not a run feels it. Judged.
 struct Naming {
   double mine = 0.5, otherwise = 0.01;
 };
 Naming naming_of(const std::string& trouble) {
   if (trouble == kernel_through_steps || trouble == collectives_on_hosts)
     return {.mine = 0.8, .otherwise = 0.001};
+  if (trouble == port_beyond_allowed) return {.mine = 0.5, .otherwise = 0.001};
   return {};
 }
 bool is_of_profiles(const std::string& trouble) {
@@ -79,6 +81,13 @@ void count_once(StepGuess& guess, double less_s) {
     if (guess.moved[i] > 0) guess.moved[i] *= left;
 }
 
+// Causes whose seconds a profile shows by itself: how much longer kernels of one rank are than
+// those of others, and what a loader takes. The step would add what else the prediction is off by.
+bool is_measured(CauseKind kind) {
+  using enum CauseKind;
+  return kind == slow_gpu || kind == low_clock || kind == imbalance || kind == data_stall;
+}
+
 // A reading as a state has it.
 struct Expectation {
   double value = 0, deviation = 0;
@@ -127,10 +136,12 @@ class Weighing {
     return sum;
   }
   // Between strengths of one cause: noise that grew with the strength would favour weak ones.
-  double fit(const RunState& state) const {
+  double fit(const RunState& state, CauseKind kind) const {
     double sum = 0;
+    const bool measured = mean_of(Symptom::products) != nullptr && is_measured(kind);
     for (const Reading& reading : seen_.readings)
-      sum += density(reading, expectation(state, reading, reading.value));
+      if (!measured || reading.symptom != Symptom::step)
+        sum += density(reading, expectation(state, reading, reading.value));
     return sum;
   }
 
@@ -279,7 +290,7 @@ double best_strength(const Cause& cause, const Weighed& best, const RunState& he
     const double x = best.strength * std::pow(apart, static_cast<double>(i) / steps);
     const RunState state = with_fault(
         healthy, cause.kind, x, static_cast<std::size_t>(std::max(0, best.rank)), links, best.form);
-    const double weight = weighing.fit(state);
+    const double weight = weighing.fit(state, cause.kind);
     if (weight > most) {
       most = weight;
       found = x;

@@ -9,6 +9,7 @@
 
 #include "sim/base/random.h"
 #include "sim/diagnose/gap.h"
+#include "sim/diagnose/observed/observations.h"
 #include "tests/base/fresh_seed.h"
 #include "tests/diagnose/fault_states.h"
 
@@ -160,6 +161,68 @@ TEST_CASE("lines of a log name a cause that times alone do not tell") {
   seen.troubles = {"CUDA_LAUNCH_BLOCKING"};
   CHECK(probability(CauseKind::launch_blocking) > 0.5);
   CHECK(before < 0.1);
+}
+
+// What a port of `gbit` a second counts: so many wrong symbols in a minute.
+std::vector<NamedTrouble> symbol_errors(double errors, double gbit, bool has_clock = true) {
+  const observe::CounterSeries series{
+      .counter = observe::Counter::port_symbol_errors,
+      .host = "host1",
+      .device = "mlx5_3/1",
+      .readings = {{.time_s = 0, .value = 7}, {.time_s = 60, .value = 7 + errors}}};
+  return troubles_of({{.has_clock = has_clock, .series = {series}}},
+                     BytesPerSecond(gbit * 1e9 / 8));
+}
+
+TEST_CASE("ports with more wrong symbols than a link is allowed are named with how many") {
+  // 400 Gb/s for a minute are 2.4e13 bits, of which 24 may be wrong.
+  CHECK(symbol_errors(0, 400).empty());
+  const std::vector<NamedTrouble> few = symbol_errors(23, 400);
+  REQUIRE(few.size() == 1);
+  CHECK(few[0].trouble == "port errors");
+  CHECK(few[0].sentence == "host1 mlx5_3/1: port symbol errors rose by 23 in 60.0 s");
+  const std::vector<NamedTrouble> many = symbol_errors(2400, 400);
+  REQUIRE(many.size() == 2);
+  CHECK(many[1].trouble == port_beyond_allowed);
+  CHECK(many[1].sentence.find("mlx5_3/1: 100 times the wrong symbols") != std::string::npos);
+  CHECK(symbol_errors(23, 100).size() == 2);
+  CHECK(symbol_errors(2400, 400, false).size() == 1);  // samples without times tell no rate
+}
+
+TEST_CASE("a port that is out of order says more than one that counts errors") {
+  int tried = 0;
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 1);
+    if (!touches(run, CauseKind::slow_network)) continue;
+    ++tried;
+    Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.06}}, .can_name = true};
+    const auto odds = [&](std::vector<std::string> troubles) {
+      seen.troubles = std::move(troubles);
+      for (const Finding& f : judge(run.state, model_noise, seen, run.links))
+        if (f.kind == CauseKind::slow_network) return f.probability / (1 - f.probability);
+      return 0.0;
+    };
+    CHECK(odds({"port errors"}) > 10 * odds({}));
+    CHECK(odds({port_beyond_allowed}) == Approx(10 * odds({"port errors"})));
+  }
+  CHECK(tried > 3);
+}
+
+// Kernels of one rank say themselves how much longer they are; the rest of a step that is longer
+// than predicted is no more of the fault.
+TEST_CASE("what slow kernels of a rank cost is told by these, whatever else the step has") {
+  for (const CauseKind kind : {CauseKind::slow_gpu, CauseKind::imbalance}) {
+    const HealthyRun run = healthy_run(varied_scenarios().front(), 4);
+    RunState state = with_fault(run.state, kind, 0.3, 1, run.links);
+    const auto cost = [&] {
+      const Finding first = findings_of(run, state).front();
+      CHECK(first.kind == kind);
+      return 1 - first.healthy_s / first.faulty_s;
+    };
+    const double before = cost();
+    state.step_s *= 1.05;
+    CHECK(cost() == Approx(before).epsilon(0.01));
+  }
 }
 
 TEST_CASE("law: parts of a gap add up to it") {

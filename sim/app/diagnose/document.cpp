@@ -19,7 +19,7 @@ namespace {
 constexpr double least_shown = 0.05, least_gain_shown = 0.5;
 // Below this probability the first cause is one of several.
 constexpr double likely = 0.5;
-constexpr std::size_t evidence_shown = 5;
+constexpr std::size_t evidence_shown = 5, told_shown = 6;
 constexpr int actions_shown = 5;
 
 // A logarithm of a ratio as people say it.
@@ -90,6 +90,14 @@ void add_findings(Document& document, const Diagnosis& d) {
     document.gap();
     document.table(evidence);
   }
+  if (d.seen.told.empty()) return;
+  Table told({"what counters tell"}, {Align::left});
+  for (std::size_t i = 0; i < std::min(told_shown, d.seen.told.size()); ++i)
+    told.add({d.seen.told[i]});
+  if (d.seen.told.size() > told_shown)
+    told.add({fmt::format("and {} more", d.seen.told.size() - told_shown)});
+  document.gap();
+  document.table(told);
 }
 
 void add_actions(Document& document, const Diagnosis& d) {
@@ -196,6 +204,7 @@ Json diagnosis_json(const Diagnosed& asked) {
           {"findings", std::move(findings)},
           {"actions", std::move(actions)},
           {"traps", std::move(traps)},
+          {"counters", d.seen.told},
           {"to_measure", d.to_measure.empty() ? Json() : Json(d.to_measure)},
           {"notes", d.notes}};
 }

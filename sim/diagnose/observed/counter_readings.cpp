@@ -6,7 +6,10 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "sim/base/statistics.h"
+#include "sim/base/text/words.h"
 #include "sim/diagnose/observed/observations.h"
 
 namespace orrery {
@@ -88,6 +91,30 @@ bool rises(const observe::CounterSeries& series) {
   return series.readings.size() > 1 && series.readings.back().value > series.readings.front().value;
 }
 
+// The most errors of a bit that links are allowed (ibdiagnet's default threshold, --ber_thresh).
+constexpr double allowed_errors = 1e-12;
+
+// By how much symbols of a port are wrong more often than that, were it busy all the time.
+double over_allowed(const observe::CounterSeries& series, double bits_per_second) {
+  if (series.readings.size() < 2) return 0;
+  const auto &first = series.readings.front(), &last = series.readings.back();
+  const double bits = (last.time_s - first.time_s) * bits_per_second;
+  return bits > 0 ? (last.value - first.value) / (allowed_errors * bits) : 0;
+}
+
+std::string place_of(const observe::CounterSeries& series) {
+  return series.host.empty() ? series.device : fmt::format("{} {}", series.host, series.device);
+}
+
+std::string risen(const observe::CounterSeries& series, bool has_clock) {
+  const auto &first = series.readings.front(), &last = series.readings.back();
+  return fmt::format("{}: {} rose by {} in {}", place_of(series),
+                     observe::counter_text[series.counter],
+                     grouped(std::llround(last.value - first.value)),
+                     has_clock ? to_text(Seconds(last.time_s - first.time_s))
+                               : fmt::format("{} samples", series.readings.size()));
+}
+
 bool is_hot(const observe::CounterSeries& series) {
   using observe::ThrottleReason;
   return std::any_of(series.readings.begin(), series.readings.end(), [](const auto& reading) {
@@ -98,16 +125,24 @@ bool is_hot(const observe::CounterSeries& series) {
 
 }  // namespace
 
-std::vector<std::string> troubles_of(const std::vector<CounterLog>& logs) {
-  std::set<std::string> troubles;
+std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, BytesPerSecond port) {
+  std::vector<NamedTrouble> named;
   for (const CounterLog& log : logs) {
     for (const ErrorCounter& error : error_counters)
       for (const auto* series : log.of(error.counter))
-        if (rises(*series)) troubles.insert(error.trouble);
+        if (rises(*series)) named.push_back({error.trouble, risen(*series, log.has_clock)});
     for (const auto* series : log.of(Counter::throttle_reasons))
-      if (is_hot(*series)) troubles.insert("heat");
+      if (is_hot(*series)) named.push_back({"heat", fmt::format("{}: hot", place_of(*series))});
+    if (!log.has_clock) continue;
+    for (const auto* series : log.of(Counter::port_symbol_errors))
+      if (const double over = over_allowed(*series, 8 * port.si()); over > 1)
+        named.push_back(
+            {port_beyond_allowed,
+             fmt::format("{}: {} times the wrong symbols that a link is allowed (one of "
+                         "10^12 bits)",
+                         place_of(*series), grouped(std::llround(over)))});
   }
-  return {troubles.begin(), troubles.end()};
+  return named;
 }
 
 void read_counters_of(const std::vector<CounterLog>& logs, std::size_t gpus,

@@ -76,7 +76,14 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
   if (has_older_kernels(run.profiles, KernelClass::product)) seen.name(older_products);
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
-  for (const std::string& trouble : troubles_of(run.counters)) {
+  std::set<std::string> named;
+  for (const NamedTrouble& one :
+       troubles_of(run.counters, scenario.cluster.fabric.scale_out.nic_bandwidth.get())) {
+    named.insert(one.trouble);
+    seen.told.push_back(one.sentence);
+  }
+  if (named.contains(port_beyond_allowed)) named.erase("port errors");  // one thing, counted once
+  for (const std::string& trouble : named) {
     seen.can_name = true;
     seen.name(trouble.c_str());
   }

@@ -49,8 +49,14 @@ bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 // Whether kernels of attention or of products are mostly those of an older chip than the device.
 bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
-// What counters name: "port errors", "NVLink errors", "ECC errors", "heat", each once.
-std::vector<std::string> troubles_of(const std::vector<observe::CounterLog>& counters);
+struct NamedTrouble {
+  std::string
+      trouble;  // "port errors", `port_beyond_allowed`, "NVLink errors", "ECC errors", "heat"
+  std::string sentence;  // where and how much
+};
+// What counters name, series by series; of ports with this bandwidth.
+std::vector<NamedTrouble> troubles_of(const std::vector<observe::CounterLog>& counters,
+                                      BytesPerSecond port);
 void read_counters_of(const std::vector<observe::CounterLog>& counters, std::size_t gpus,
                       const RunState& healthy, Readings& readings);
 

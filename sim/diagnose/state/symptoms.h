@@ -98,11 +98,15 @@ inline constexpr const char* collectives_on_hosts = "collectives on hosts";
 inline constexpr const char* older_attention = "attention of an older chip";
 inline constexpr const char* older_products = "products of an older chip";
 
+// Trouble that counters of a port name: more wrong symbols than any link is allowed.
+inline constexpr const char* port_beyond_allowed = "port errors beyond what is allowed";
+
 // What was seen of a run.
 struct Seen {
   Readings readings;
   // What the files name: kinds of lines of the log, each once, and the troubles above.
   std::vector<std::string> troubles;
+  std::vector<std::string> told;   // which counter of what says so, and by how much
   bool can_name = false;           // else no log and no counter could
   bool profiles_can_name = false;  // else no profile could
   void name(const char* trouble) { troubles.emplace_back(trouble); }

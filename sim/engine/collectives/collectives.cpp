@@ -250,6 +250,11 @@ Copies copies_of(const TokenExchange& e, const Ground& g, bool each) {
           .domains = g.domains > 1 ? tokens * places_reached(e, domains) : 0};
 }
 
+// All wait for the rank that receives most, which gets so many times the mean.
+double skew_of(const Collective& c) {
+  return c.kind == CollectiveKind::all_to_all ? std::max(1.0, c.skew) : 1;
+}
+
 // An exchange of tokens in one kernel: SMs pack rows while links carry them. Before DeepEP's, ranks
 // tell each other how much comes (a step per doubling of domains).
 Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts& s,
@@ -277,8 +282,9 @@ Cost exchange(const Collective& c, CollectiveProtocol protocol, const StepCosts&
     // The last row still passes through its warp when all others are there.
     latency += row / or_else(s.copy, any_rate);
   }
-  const Seconds volume = std::max(inside / (or_else(s.share, 1) * g.scale_up),
-                                  outside / (or_else(s.network_share, 1) * g.rank_nic));
+  const Seconds volume =
+      skew_of(c) * std::max(inside / (or_else(s.share, 1) * g.scale_up),
+                            outside / (or_else(s.network_share, 1) * g.rank_nic));
   return {.time = s.base.get() + latency + smooth_max(work, volume),
           .up = inside,
           .out = outside,
@@ -394,6 +400,13 @@ Candidate candidate_of(const CollectiveCosts& costs, const Collective& c,
   return {.steps = &costs.of(algorithm, protocol)};
 }
 
+// What a plain exchange takes more where one rank receives more than others.
+Cost skewed(Cost cost, const Collective& c) {
+  cost.time += (skew_of(c) - 1) * cost.transfer;
+  cost.transfer *= skew_of(c);
+  return cost;
+}
+
 Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
                 const Candidate& candidate, const Collective& c, const Ground& g,
                 const Fabric& fabric) {
@@ -412,7 +425,7 @@ Cost cost_alone(CollectiveAlgorithm algorithm, CollectiveProtocol protocol,
     case CollectiveAlgorithm::direct:
       if (c.kind == CollectiveKind::send_receive) return send(s, g);
       if (candidate.own && knows_tokens(c.library)) return exchange(c, protocol, s, g);
-      return all_to_all(s, g, fabric);
+      return skewed(all_to_all(s, g, fabric), c);
     case CollectiveAlgorithm::hierarchical:
       return hierarchical(c.kind, s, g);
     case CollectiveAlgorithm::custom_all_reduce:
@@ -431,13 +444,7 @@ Cost cost_of(CollectiveAlgorithm algorithm, CollectiveProtocol protocol, const C
   return cost;
 }
 
-// All wait for the rank that receives most; its part of the volume is what skew adds.
-CollectiveTime timed(Cost cost, const Collective& c, CollectiveAlgorithm algorithm,
-                     CollectiveProtocol protocol) {
-  if (c.kind == CollectiveKind::all_to_all && c.skew > 1) {
-    cost.time += (c.skew - 1) * cost.transfer;
-    cost.transfer *= c.skew;
-  }
+CollectiveTime timed(const Cost& cost, CollectiveAlgorithm algorithm, CollectiveProtocol protocol) {
   return {.time = cost.time,
           .algorithm = algorithm,
           .protocol = protocol,
@@ -474,7 +481,7 @@ CollectiveTime collective_time(const Collective& c, const Fabric& fabric,
     }
   }
   CHECK_THAT(best.time < Seconds(infinite), "no algorithm for this collective in " + costs.name);
-  return timed(best, c, algorithm, protocol);
+  return timed(best, algorithm, protocol);
 }
 
 std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fabric& fabric,
@@ -486,7 +493,7 @@ std::optional<CollectiveTime> collective_time_with(const Collective& c, const Fa
   if (!of.steps->present || !allowed(algorithm, protocol, *of.steps, c, fabric))
     return std::nullopt;
   const Ground g = ground_of(c, fabric, costs);
-  return timed(cost_of(algorithm, protocol, of, c, g, fabric), c, algorithm, protocol);
+  return timed(cost_of(algorithm, protocol, of, c, g, fabric), algorithm, protocol);
 }
 
 }  // namespace orrery

@@ -135,6 +135,23 @@ TEST_CASE("law of served engines: hosts hold all GPUs of an engine, alike") {
   }));
 }
 
+TEST_CASE("ranks of experts that are evened out are so in each program's words") {
+  const EngineLayout wide{.attention_dp = 32, .ep = 32, .expert_copies = 32};
+  const auto asked = [&](const char* stack) {
+    ServedDeployment d = served_by(stack, wide);
+    d.experts = 256;
+    return command_of(d);
+  };
+  const EngineCommand sglang = asked("sglang");
+  CHECK(value_of(sglang, "--enable-eplb").empty());
+  CHECK(value_of(sglang, "--ep-num-redundant-experts") == "32");
+  CHECK(value_of(asked("vllm"), "--eplb-config") == R"({"num_redundant_experts":32})");
+  CHECK(is_missing(asked("vllm@0.8"), "expert_copies"));
+  const Json moe = asked("trtllm").file.at("moe_config");
+  CHECK(moe.at("load_balancer").at("num_slots") == 288);
+  CHECK(moe.at("backend") == "WIDEEP");
+}
+
 TEST_CASE("vLLM: ranks of attention are its data parallelism, experts lie over all") {
   const EngineCommand c =
       command_of(served_by("vllm", {.tp = 2, .pp = 2, .attention_dp = 4, .ep = 8}));

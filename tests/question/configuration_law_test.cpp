@@ -329,5 +329,24 @@ TEST_CASE("law 15: commands of serving engines that are read back are the engine
   CHECK(seen == 100);
 }
 
+TEST_CASE("copies of experts count where somebody counts how often they are chosen") {
+  const auto engines = [](const std::string& flags) {
+    const auto run = read_configuration_text(
+        "python3 -m sglang.launch_server --model-path deepseek-v3 --tp-size 32 --dp-size 32 "
+        "--enable-dp-attention --moe-a2a-backend deepep " +
+            flags + "\n",
+        "serve.sh", SortedJson::object());
+    REQUIRE(run);
+    return run->settings.at("engines").text();
+  };
+  CHECK(engines("") == "TP1DP32EP32");
+  CHECK(engines("--ep-num-redundant-experts 32") == "TP1DP32EP32");
+  CHECK(engines("--enable-eplb") == "TP1DP32EP32+0");
+  CHECK(engines("--enable-eplb --ep-num-redundant-experts 32") == "TP1DP32EP32+32");
+  CHECK(engines("--init-expert-location counts.json --ep-num-redundant-experts 32") ==
+        "TP1DP32EP32+32");
+  CHECK(engines("--init-expert-location trivial --ep-num-redundant-experts 32") == "TP1DP32EP32");
+}
+
 }  // namespace
 }  // namespace orrery

@@ -72,6 +72,8 @@ void Trtllm::layout() {
   if (d_.experts) flag("ep", "--ep_size", "--expert-parallel-size", l.ep);
   out_.covers("ep");
   if (!l.expert_copies) return;
+  // As its guide to wide expert parallelism has it (examples/wide_ep/README.md).
+  out_.file("expert_copies", "moe_config.backend", "WIDEEP");
   out_.file("expert_copies", "moe_config.load_balancer.num_slots", d_.experts + *l.expert_copies);
   out_.file("expert_copies", "moe_config.load_balancer.layer_updates_per_iter", 1);
 }

@@ -29,13 +29,17 @@ PROGRAMS = {
     # And of two more.
     "ddp-gemma": dict(model="gemma-2b", sharding="ddp", batch=2, sequence=2048, compiled=True, set="fourth"),
     "fsdp-mistral": dict(model="mistral-7b", sharding="fsdp2", batch=1, sequence=2048, compiled=False, set="fourth"),
+    # And once more.
+    "ddp-yi": dict(model="yi-6b", sharding="ddp", batch=1, sequence=2048, compiled=False, set="fifth"),
+    "fsdp-smollm": dict(model="smollm2-1.7b", sharding="fsdp2", batch=4, sequence=2048, compiled=True, set="fifth"),
 }
 BLIND_PROGRAMS = ("ddp-opt", "fsdp-qwen")
 FRESH_PROGRAMS = ("ddp-qwen", "fsdp-opt", "decode-qwen-32", "decode-qwen-48-eager")
 SECOND_PROGRAMS = ("fsdp-qwen-2", "ddp-opt-2", "decode-qwen-24", "decode-qwen-64-eager")
 THIRD_PROGRAMS = ("fsdp-phi", "ddp-gpt2")
 FOURTH_PROGRAMS = ("ddp-gemma", "fsdp-mistral")
-HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS, *THIRD_PROGRAMS, *FOURTH_PROGRAMS)
+FIFTH_PROGRAMS = ("ddp-yi", "fsdp-smollm")
+HELD_PROGRAMS = ("fsdp-3b", *BLIND_PROGRAMS, *FRESH_PROGRAMS, *SECOND_PROGRAMS, *THIRD_PROGRAMS, *FOURTH_PROGRAMS, *FIFTH_PROGRAMS)
 # Decoding that values may be set by, whatever the hash says.
 SET_BY_PROGRAMS = ("decode-1b-64", "decode-8b-8", "decode-8b-32-eager")
 
@@ -87,6 +91,34 @@ _BLIND = [
     ("busy-host", dict(fault="busy-host", processes=12), "busy-host"),
 ]
 _FRESH = {
+    "ddp-yi": [
+        ("straggling-host", dict(fault="sleep", rank=1, share=0.22), "straggling-host"),
+        ("straggling-host", dict(fault="sleep-in-layers", rank=0, share=0.3), "straggling-host"),
+        ("busy-gpu", dict(fault="busy", rank=0, duty=0.45), "busy-gpu"),
+        ("busy-gpu", dict(fault="busy", rank=1, duty=0.7), "busy-gpu"),
+        ("few-sms", dict(fault="few-sms", rank=1, sms=70), "few-sms"),
+        ("forced-sync", dict(fault="sync", every="module"), "forced-sync"),
+        ("data-stall", dict(fault="data", share=0.2, every=1), "data-stall"),
+        ("data-stall", dict(fault="data", share=1.2, every=4), "data-stall-at-times"),
+        ("imbalance", dict(fault="longer", rank=1, more=1), "imbalance"),
+        ("fp32", dict(fault="fp32", tf32=True), "fp32-by-mistake"),
+        ("anomaly", dict(fault="anomaly"), "checked-calls"),
+        ("slow-attention", dict(fault="attention"), "mismatched-attention"),
+        ("busy-host", dict(fault="busy-host", processes=10), "busy-host"),
+        ("small-buckets", dict(fault="buckets", megabytes=0.3), "small-buckets"),
+    ],
+    "fsdp-smollm": [
+        ("straggling-host", dict(fault="sleep", rank=0, share=0.28), "straggling-host"),
+        ("busy-gpu", dict(fault="busy", rank=1, duty=0.35), "busy-gpu"),
+        ("busy-gpu", dict(fault="busy", rank=0, duty=0.65), "busy-gpu"),
+        ("few-sms", dict(fault="few-sms", rank=0, sms=50), "few-sms"),
+        ("forced-sync", dict(fault="sync", every="layer"), "forced-sync"),
+        ("data-stall", dict(fault="data", share=0.35, every=1), "data-stall"),
+        ("imbalance", dict(fault="longer", rank=0, more=1), "imbalance"),
+        ("allocator", dict(fault="empty-cache"), "allocator-retries"),
+        ("checkpoint", dict(fault="checkpoint", every=5), "checkpoint"),
+        ("busy-host", dict(fault="busy-host", processes=7), "busy-host"),
+    ],
     "ddp-qwen": [
         ("straggling-host", dict(fault="sleep", rank=0, share=0.25), "straggling-host"),
         ("straggling-host", dict(fault="sleep-in-layers", rank=0, share=0.2), "straggling-host"),
@@ -207,9 +239,11 @@ _ENVIRONMENTS = [
 ]
 _FRESH_ENVIRONMENTS = {"ddp-qwen": ("launch-blocking", "no-peer-access"), "fsdp-opt": ("one-channel",), "fsdp-qwen-2": ("no-peer-access",), "ddp-opt-2": ("launch-blocking",),
                        "fsdp-phi": ("one-channel",), "ddp-gpt2": ("no-peer-access",),
-                       "ddp-gemma": ("launch-blocking", "no-peer-access"), "fsdp-mistral": ("launch-blocking", "one-channel")}
+                       "ddp-gemma": ("launch-blocking", "no-peer-access"), "fsdp-mistral": ("launch-blocking", "one-channel"),
+                       "ddp-yi": ("no-peer-access",), "fsdp-smollm": ("launch-blocking", "one-channel")}
 _HEALTHY = {"fsdp-1b": 7, "ddp-1b": 7, "fsdp-3b": 7, "ddp-opt": 4, "fsdp-qwen": 4, "ddp-qwen": 4, "fsdp-opt": 4,
-            "fsdp-qwen-2": 4, "ddp-opt-2": 4, "fsdp-phi": 4, "ddp-gpt2": 4, "ddp-gemma": 4, "fsdp-mistral": 4}
+            "fsdp-qwen-2": 4, "ddp-opt-2": 4, "fsdp-phi": 4, "ddp-gpt2": 4, "ddp-gemma": 4, "fsdp-mistral": 4,
+            "ddp-yi": 4, "fsdp-smollm": 4}
 _ONLY = {"fsdp-3b": ("sleep-in-layers", "busy", "few-sms", "sync", "data", "longer", "checkpoint", "no-overlap")}
 
 

@@ -25,7 +25,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--gpus", type=int, default=2)
-    parser.add_argument("--set", default="", help="first, blind, fresh, second, third or fourth (cases.py); otherwise by the GPUs")
+    parser.add_argument("--set", default="", help="first, blind, fresh, second, third, fourth or fifth (cases.py); otherwise by the GPUs")
     parser.add_argument("--only", default="", help="runs whose id holds this word")
     parser.add_argument("--quick", action="store_true", help="six steps a run")
     parser.add_argument("--seconds", type=float, default=1e9)

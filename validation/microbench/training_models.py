@@ -81,6 +81,12 @@ MODELS = {
     "mistral-7b": dict(
         kind="llama", hidden=4096, layers=32, heads=32, kv_heads=8, head=128, ffn=14336, vocab=32000, tied=False
     ),
+    "smollm2-1.7b": dict(
+        kind="llama", hidden=2048, layers=24, heads=32, kv_heads=32, head=64, ffn=8192, vocab=49152, tied=True
+    ),
+    "yi-6b": dict(
+        kind="llama", hidden=4096, layers=32, heads=32, kv_heads=4, head=128, ffn=11008, vocab=64000, tied=False
+    ),
     "phi-3-mini": dict(
         kind="llama", hidden=3072, layers=32, heads=32, kv_heads=32, head=96, ffn=8192, vocab=32064, tied=False
     ),

@@ -38,6 +38,8 @@ def drawn(cause, dice):
     if cause in ("low-clock", "slow-gpu"):
         speed = dice.uniform(0.6, 0.85)
         return dict(slow_gpus=[dict(gpu=GPU, speed=speed)]), dict(clock=speed) if cause == "low-clock" else {}, 0.03
+    if cause == "slow-memory":
+        return {}, dict(memory=dice.uniform(0.5, 0.8), corrected=9), 0.03
     return {}, {}, 0.03
 
 
@@ -47,7 +49,7 @@ def symptoms(orrery, folder, program, shown):
     done = subprocess.run([*files, "--json", "--quiet"], capture_output=True, text=True)
     rows = json.loads(done.stdout)["findings"][0]["evidence"]
     place = max(PROFILED) if GPU not in PROFILED else GPU
-    out = {"port errors": float("symbol_errors" in shown)}
+    out = {"port errors": float("symbol_errors" in shown), "corrected errors": float("corrected" in shown)}
     for row in rows:
         if row["rank"] in (None, place):
             moved = row["healthy"] if row["symptom"] == "step" else 0  # what kernels say of the prediction

@@ -59,6 +59,8 @@ def faults():
     for speed in (0.8, 0.65):
         yield "low-clock", dict(slow_gpus=[dict(gpu=GPU, speed=speed)]), dict(clock=speed), 0.03
     yield "slow-gpu", dict(slow_gpus=[dict(gpu=GPU, speed=0.7)]), {}, 0.03
+    # Memory that corrects errors again and again: its driver counts them, and what it bounds is slow.
+    yield "slow-memory", {}, dict(memory=0.6, corrected=9), 0.03
 
 
 class Noise:
@@ -91,14 +93,15 @@ def predicted(orrery, settings, condition):
     return json.loads(done.stdout)
 
 
-def kernels_of(stage, noise, shared, speed):
-    """Seconds of each class on one rank; products, attention and the like slow down with the clock."""
+def kernels_of(stage, noise, shared, speed, memory):
+    """Seconds of each class on one rank; products, attention and the like slow down with the clock, others with the
+    memory."""
     out = {}
     again = 1 + stage["recompute_s"] / max(1e-9, stage["gemm_s"] + stage["attention_s"] + stage["elementwise_s"])
     for name, (_, keys, _) in CLASSES.items():
         seconds = sum(stage[k] for k in keys) * (again if name in ("product", "attention", "memory") else 1)
         bound = name in ("memory", "optimizer")
-        out[name] = seconds * shared[name] * noise.factor(0.02) / (1 if bound else speed)
+        out[name] = seconds * shared[name] * noise.factor(0.02) / (memory if bound else speed)
     return out
 
 
@@ -167,7 +170,7 @@ def calls_of(network):
     return calls
 
 
-def ranks_of(program, answer, speed, spread, noise):
+def ranks_of(program, answer, speed, memory, spread, noise):
     """The traces of the profiled ranks, and the step that the latest of them makes."""
     p, settings = answer["prediction"], PROGRAMS[program]
     stage = p["stages"][p["bottleneck_stage"]]
@@ -175,7 +178,8 @@ def ranks_of(program, answer, speed, spread, noise):
     idle = stage["host_s"] + abs(noise.random.gauss(0, 0.02)) * p["step_time_s"]
     exposed = sum(stage[k] for k in COMMUNICATION)
     calls = calls_of(answer["network"])
-    ranks = {r: kernels_of(stage, noise, shared, speed if r == GPU else 1.0) for r in PROFILED}
+    slow = {GPU: (speed, memory)}
+    ranks = {r: kernels_of(stage, noise, shared, *slow.get(r, (1.0, 1.0))) for r in PROFILED}
     slowest = max(sum(k.values()) for k in ranks.values())
     step, traces = 0.0, {}
     for rank, kernels in ranks.items():
@@ -190,9 +194,9 @@ def write_run(folder, name, program, truth, answer, healthy, shown, spread, nois
     settings = PROGRAMS[program]
     # What the fault costs is the same run, with the same noise, without it: other draws of kernels differ by more.
     drawn = noise.random.getstate()
-    without = ranks_of(program, healthy, 1.0, 0.03, noise)[1]
+    without = ranks_of(program, healthy, 1.0, 1.0, 0.03, noise)[1]
     noise.random.setstate(drawn)
-    traces, step = ranks_of(program, answer, shown.get("speed", 1.0), spread, noise)
+    traces, step = ranks_of(program, answer, shown.get("speed", 1.0), shown.get("memory", 1.0), spread, noise)
     for rank, trace in traces.items():
         with gzip.GzipFile(folder / f"rank{rank}.json.gz", "wb", compresslevel=6, mtime=0) as file:
             file.write(json.dumps(trace, separators=(",", ":")).encode())
@@ -204,11 +208,14 @@ def write_run(folder, name, program, truth, answer, healthy, shown, spread, nois
                      f"{settings['global_batch']:5d} | lm loss: 8.0E+00 | loss scale: 1.0 | number of skipped "
                      "iterations:   0 | number of nan iterations:   0 |")
     (folder / "train.log").write_text("\n".join(lines) + "\n")
-    rows = ["timestamp, index, clocks.current.sm [MHz], power.draw [W], temperature.gpu, memory.used [MiB]"]
+    rows = ["timestamp, index, clocks.current.sm [MHz], power.draw [W], temperature.gpu, memory.used [MiB], "
+            "ecc.errors.corrected.volatile.total"]
     for second in range(10):
         for i, rank in enumerate(PROFILED):
             clock = 1700 * noise.factor(0.01) * (shown.get("clock", 1.0) if rank == GPU else 1.0)
-            rows.append(f"2026/11/26 10:00:{second:02d}.000, {i}, {clock:.0f} MHz, {650 * noise.factor(0.02):.1f} W, 60, 60000 MiB")
+            corrected = shown.get("corrected", 0) * second if rank == GPU else 0
+            rows.append(f"2026/11/26 10:00:{second:02d}.000, {i}, {clock:.0f} MHz, {650 * noise.factor(0.02):.1f} W, 60, "
+                        f"60000 MiB, {corrected}")
     (folder / "smi.csv").write_text("\n".join(rows) + "\n")
     if "symbol_errors" in shown:  # as an exporter's counters come out of a query of a range
         rows = ["timestamp,metric,node,device,port,value"]

@@ -163,7 +163,7 @@ TEST_CASE("law: ranks of unlike experts have as many rows, and experts with any,
 }
 
 TEST_CASE("experts of DeepSeek-R1: ranks as TensorRT-LLM counted them, evened out and not") {
-  // 32 ranks of 8 experts, 8,192 tokens: 2.564 times the mean on the busiest, 1.109 with 32 copies
+  // 32 ranks of 8 experts, 4,096 tokens: 2.564 times the mean on the busiest, 1.109 with 32 copies
   // and 1.115 where 36 ranks have these (tech blog 4, table 1). The skew is that of single experts.
   const Stack stack = load_stack("trtllm", {}, catalog("stacks"));
   ExpertRouting routing{.tokens = 4096,

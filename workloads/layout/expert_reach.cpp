@@ -75,16 +75,16 @@ double busiest(const ExpertRouting& r, const std::vector<double>& chosen, double
   const double largest = expected_largest(r.ranks), others = 1 - 1 / ranks;
   const double by_chance =
       std::sqrt(others / mean) * (largest + (largest * largest - 1) / (6 * std::sqrt(mean)));
-  double by_experts = largest * uneven_ranks;
-  // No rank is less busy than its busiest expert.
-  double least = 1;
+  const auto more = [&](double by_experts) {
+    return 1 + std::hypot(std::max(0.0, by_chance), std::max(0.0, by_experts));
+  };
   if (r.copies) {
-    least = std::max(1.0, *std::max_element(chosen.begin(), chosen.end()) / held);
-  } else {
-    const double spread = std::sqrt(std::log1p(others * std::expm1(r.skew * r.skew) / held));
-    by_experts = std::exp(largest * spread - spread * spread / 2) - 1;
+    // No rank is less busy than its busiest expert.
+    const double hottest = *std::max_element(chosen.begin(), chosen.end()) / held;
+    return std::max(hottest, more(largest * uneven_ranks));
   }
-  return std::max(least, 1 + std::hypot(std::max(0.0, by_chance), std::max(0.0, by_experts)));
+  const double spread = std::sqrt(std::log1p(others * std::expm1(r.skew * r.skew) / held));
+  return more(std::exp(largest * spread - spread * spread / 2) - 1);
 }
 
 }  // namespace

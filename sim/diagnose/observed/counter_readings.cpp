@@ -87,19 +87,23 @@ constexpr ErrorCounter error_counters[] = {
     {Counter::remapped_corrected, "ECC errors"},  {Counter::remapped_uncorrected, "ECC errors"},
 };
 
-bool rises(const observe::CounterSeries& series) {
-  return series.readings.size() > 1 && series.readings.back().value > series.readings.front().value;
+// From the first reading of a counter to its last; nothing where there is one.
+struct Rise {
+  double count = 0, seconds = 0;
+};
+Rise rise_of(const observe::CounterSeries& series) {
+  if (series.readings.empty()) return {};
+  const auto &first = series.readings.front(), &last = series.readings.back();
+  return {.count = last.value - first.value, .seconds = last.time_s - first.time_s};
 }
 
 // The most errors of a bit that links are allowed (ibdiagnet's default threshold, --ber_thresh).
 constexpr double allowed_errors = 1e-12;
 
 // By how much symbols of a port are wrong more often than that, were it busy all the time.
-double over_allowed(const observe::CounterSeries& series, double bits_per_second) {
-  if (series.readings.size() < 2) return 0;
-  const auto &first = series.readings.front(), &last = series.readings.back();
-  const double bits = (last.time_s - first.time_s) * bits_per_second;
-  return bits > 0 ? (last.value - first.value) / (allowed_errors * bits) : 0;
+double over_allowed(const Rise& rise, double bits_per_second) {
+  const double bits = rise.seconds * bits_per_second;
+  return bits > 0 ? rise.count / (allowed_errors * bits) : 0;
 }
 
 std::string place_of(const observe::CounterSeries& series) {
@@ -107,11 +111,10 @@ std::string place_of(const observe::CounterSeries& series) {
 }
 
 std::string risen(const observe::CounterSeries& series, bool has_clock) {
-  const auto &first = series.readings.front(), &last = series.readings.back();
+  const Rise rise = rise_of(series);
   return fmt::format("{}: {} rose by {} in {}", place_of(series),
-                     observe::counter_text[series.counter],
-                     grouped(std::llround(last.value - first.value)),
-                     has_clock ? to_text(Seconds(last.time_s - first.time_s))
+                     observe::counter_text[series.counter], grouped(std::llround(rise.count)),
+                     has_clock ? to_text(Seconds(rise.seconds))
                                : fmt::format("{} samples", series.readings.size()));
 }
 
@@ -130,12 +133,13 @@ std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, Bytes
   for (const CounterLog& log : logs) {
     for (const ErrorCounter& error : error_counters)
       for (const auto* series : log.of(error.counter))
-        if (rises(*series)) named.push_back({error.trouble, risen(*series, log.has_clock)});
+        if (rise_of(*series).count > 0)
+          named.push_back({error.trouble, risen(*series, log.has_clock)});
     for (const auto* series : log.of(Counter::throttle_reasons))
       if (is_hot(*series)) named.push_back({"heat", fmt::format("{}: hot", place_of(*series))});
     if (!log.has_clock) continue;
     for (const auto* series : log.of(Counter::port_symbol_errors))
-      if (const double over = over_allowed(*series, 8 * port.si()); over > 1)
+      if (const double over = over_allowed(rise_of(*series), 8 * port.si()); over > 1)
         named.push_back(
             {port_beyond_allowed,
              fmt::format("{}: {} times the wrong symbols that a link is allowed (one of "

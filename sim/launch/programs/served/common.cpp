@@ -77,6 +77,27 @@ void ServedReader::read_cache(const Said& said) {
     reading_.not_understood(said, "a format that is not predicted: bf16 is");
 }
 
+Take ServedReader::memory_share() {
+  return [this](const Said& said) { reading_.set(said, "memory_share", number_of(said, 0.01, 1)); };
+}
+
+Take ServedReader::cut_prompts() {
+  return [this](const Said& said) {
+    if (truth_of(said))
+      reading_.without_effect(said, "prompts are predicted cut");
+    else
+      reading_.not_understood(said, "prompts that are not cut: predicted cut");
+  };
+}
+
+Take ServedReader::eager() {
+  return [this](const Said& said) { reading_.set(said, "eager", truth_of(said) ? "all" : "none"); };
+}
+
+Take ServedReader::predicted_without() {
+  return [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
+}
+
 void ServedReader::common_rules() {
   Rules& r = s_.rules;
   for (const char* name : {"model", "model_path", "model_tag"})

@@ -23,6 +23,11 @@ class ServedReader {
 
  private:
   void common_rules();
+  // Rules that programs have under other names.
+  Take memory_share();
+  Take cut_prompts();
+  Take eager();
+  Take predicted_without();
   void vllm_rules();
   void sglang_rules();
   void trtllm_rules();

@@ -20,9 +20,7 @@ void ServedReader::sglang_rules() {
   r["context_length"] = s_.whole("max_context");
   r["max_prefill_tokens"] = s_.whole("token_budget");
   r["page_size"] = s_.whole("block_tokens");
-  r["mem_fraction_static"] = [this](const Said& said) {
-    reading_.set(said, "memory_share", number_of(said, 0.01, 1));
-  };
+  r["mem_fraction_static"] = memory_share();
   r["max_queued_requests"] = s_.whole("queue_limit");
   r["disable_radix_cache"] = [this](const Said& said) {
     reading_.set(said, "prefix_cache", !truth_of(said));
@@ -53,11 +51,9 @@ void ServedReader::sglang_rules() {
                             "requests are predicted to be taken every step: a --stack with "
                             "\"receive_interval\" predicts this");
   };
-  r["disable_cuda_graph"] = [this](const Said& said) {
-    reading_.set(said, "eager", truth_of(said) ? "all" : "none");
-  };
+  r["disable_cuda_graph"] = eager();
   for (const char* name : {"enable_hierarchical_cache", "hicache_size"})
-    r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
+    r[name] = predicted_without();
 }
 
 // Counts of earlier steps come from the run itself or from a file; without either the copies are of

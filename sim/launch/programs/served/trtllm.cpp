@@ -20,20 +20,13 @@ void ServedReader::trtllm_rules() {
   r["max_seq_len"] = s_.whole("max_context");
   for (const char* name : {"kv_cache_free_gpu_memory_fraction", "free_gpu_memory_fraction",
                            "kv_cache_config.free_gpu_memory_fraction"})
-    r[name] = [this](const Said& said) {
-      reading_.set(said, "memory_share", number_of(said, 0.01, 1));
-    };
+    r[name] = memory_share();
   r["kv_cache_config.dtype"] = [this](const Said& said) { read_cache(said); };
   r["kv_cache_config.tokens_per_block"] = s_.whole("block_tokens");
   r["kv_cache_config.enable_block_reuse"] = [this](const Said& said) {
     reading_.set(said, "prefix_cache", truth_of(said));
   };
-  r["enable_chunked_prefill"] = [this](const Said& said) {
-    if (truth_of(said))
-      reading_.without_effect(said, "prompts are predicted cut");
-    else
-      reading_.not_understood(said, "prompts that are not cut: predicted cut");
-  };
+  r["enable_chunked_prefill"] = cut_prompts();
   r["scheduler_config.capacity_scheduler_policy"] = [this](const Said& said) {
     const std::string policy = one_of(said, {"guaranteed_no_evict", "max_utilization"});
     reading_.set(said, "capacity", policy == "max_utilization" ? "max-utilisation" : "no-evict");
@@ -53,7 +46,7 @@ void ServedReader::trtllm_rules() {
     reading_.set(said, "eager", "all");
   };
   for (const char* name : {"kv_cache_config.host_cache_size", "disable_overlap_scheduler"})
-    r[name] = [this](const Said& said) { reading_.not_understood(said, "predicted without it"); };
+    r[name] = predicted_without();
 }
 
 void ServedReader::trtllm(const GivenWords& given) {

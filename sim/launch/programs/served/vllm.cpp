@@ -91,9 +91,7 @@ void ServedReader::vllm_rules() {
   };
   r["max_num_seqs"] = s_.whole("max_sequences");
   r["block_size"] = s_.whole("block_tokens");
-  r["gpu_memory_utilization"] = [this](const Said& said) {
-    reading_.set(said, "memory_share", number_of(said, 0.01, 1));
-  };
+  r["gpu_memory_utilization"] = memory_share();
   r["long_prefill_token_threshold"] = s_.whole("long_prefill");
   r["enable_prefix_caching"] = [this](const Said& said) {
     reading_.set(said, "prefix_cache", truth_of(said));
@@ -101,12 +99,7 @@ void ServedReader::vllm_rules() {
   r["no_enable_prefix_caching"] = [this](const Said& said) {
     reading_.set(said, "prefix_cache", !truth_of(said));
   };
-  r["enable_chunked_prefill"] = [this](const Said& said) {
-    if (truth_of(said))
-      reading_.without_effect(said, "prompts are predicted cut");
-    else
-      reading_.not_understood(said, "prompts that are not cut: predicted cut");
-  };
+  r["enable_chunked_prefill"] = cut_prompts();
   r["no_enable_chunked_prefill"] = [this](const Said& said) {
     reading_.not_understood(said, "prompts that are not cut: predicted cut");
   };
@@ -115,9 +108,7 @@ void ServedReader::vllm_rules() {
     reading_.not_understood(said,
                             "a cache below the GPU's memory: --tiers says its size and speed");
   };
-  r["enforce_eager"] = [this](const Said& said) {
-    reading_.set(said, "eager", truth_of(said) ? "all" : "none");
-  };
+  r["enforce_eager"] = eager();
 }
 
 void ServedReader::vllm(const GivenWords& given) {
@@ -134,8 +125,8 @@ void ServedReader::vllm(const GivenWords& given) {
   }
   if (const Said* said = s_.kept("eplb_config")) read_balancer(*said);
   // Of a model without experts each data-parallel rank is an engine of its own.
-  const bool copies = !has_experts();
-  engines(tp, pp, copies ? 1 : dp, spread ? tp * dp : 1, copies ? dp : 1);
+  const bool apart = !has_experts();
+  engines(tp, pp, apart ? 1 : dp, spread ? tp * dp : 1, apart ? dp : 1);
 }
 
 void read_vllm(GivenReading& reading, const GivenWords& given) {

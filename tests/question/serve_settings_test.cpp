@@ -69,6 +69,27 @@ TEST_CASE("serve: engines say whether their experts' ranks are evened out") {
             .find("several ranks of experts") != std::string::npos);
 }
 
+TEST_CASE("serve: copies fill ranks that experts alone do not divide among") {
+  const auto of = [](const char* engines) {
+    return SortedJson{{"model", "deepseek-r1"},
+                      {"cluster", "gb200-nvl72"},
+                      {"stack", "trtllm"},
+                      {"precision", "fp8-blockwise"},
+                      {"engines", engines}};
+  };
+  CHECK(error_of(of("DP36EP36")).find("copies that fill its ranks: EP36+32") != std::string::npos);
+  for (const char* text : {"DP36EP36+36", "DP36EP36+0"})
+    CHECK(error_of(of(text)).find("fill 36 ranks with the 256 experts: 32, 68, and so on") !=
+          std::string::npos);
+  CHECK(error_of(of("DP2EP2+512")).find("at most one of each expert on every rank: 256") !=
+        std::string::npos);
+  Catalogues catalogues;
+  for (const auto& [engines, held] : {std::pair{"DP36EP36+32", 8}, {"DP72EP72+32", 4}}) {
+    const ServiceCase wide = asked(of(engines), catalogues);
+    CHECK(local_experts(wide.model.classes.back().ffn, wide.engines.layout.layout()) == held);
+  }
+}
+
 TEST_CASE("serve: settings that the scheduler or the engines do not know are found") {
   CHECK(unused({{"chunk", 2048}, {"long_prefill", 100}}) == Keys{"chunk"});
   CHECK(unused({{"stack", "sglang"}, {"chunk", 2048}, {"mixed_steps", true}}).empty());

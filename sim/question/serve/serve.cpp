@@ -17,6 +17,7 @@
 #include "sim/question/serve/load.h"
 #include "sim/question/serve/points.h"
 #include "sim/question/serve/policy.h"
+#include "sim/question/serve/split_check.h"
 #include "sim/question/serve/traffic.h"
 #include "sim/question/settings/given_file.h"
 #include "sim/question/settings/inline_files.h"
@@ -83,39 +84,6 @@ void read_groups(const JsonValue& s, ServiceCase& out, const EngineLayout& forma
     eager->fail("none or all: \"prompts\" needs engines of prompts alone (--prefill)");
   out.engines.eager = which != "none";
   if (out.decode) out.decode->eager = which == "all";
-}
-
-// Error at `flag` where the model's heads, experts or layers cannot be split so.
-void check_split(const Model& model, const EngineLayout& l, const std::string& flag) {
-  const auto want = [&](bool holds, const std::string& found, const std::string& expected) {
-    if (!holds) throw Error({.file = flag, .path = "", .found = found, .expected = expected});
-  };
-  want(l.pp <= model.layer_count(), fmt::format("PP{}", l.pp),
-       fmt::format("at most {}, the layers of {}", model.layer_count(), model.name));
-  for (const LayerClass& layer : model.classes) {
-    want(layer.mixer.heads % l.tp == 0, fmt::format("TP{}", l.tp),
-         fmt::format("a divisor of {}, the heads of {}", layer.mixer.heads, model.name));
-    const Ffn& ffn = layer.ffn;
-    if (ffn.kind != FfnKind::moe) {
-      want(ffn.width % l.tp == 0, fmt::format("TP{}", l.tp),
-           fmt::format("a divisor of {}, the feed-forward width of {}", ffn.width, model.name));
-      continue;
-    }
-    want(ffn.experts % l.ep == 0, fmt::format("EP{}", l.ep),
-         fmt::format("a divisor of {}, the experts of {}", ffn.experts, model.name));
-    if (const std::int64_t copies = l.expert_copies.value_or(0); l.expert_copies) {
-      want(l.ep > 1, fmt::format("EP{}+{}", l.ep, copies), "several ranks of experts to even out");
-      want(copies % l.ep == 0 && copies <= ffn.experts * (l.ep - 1),
-           fmt::format("EP{}+{}", l.ep, copies),
-           fmt::format("copies in multiples of {} ranks, at most one of each expert on every rank: "
-                       "{}",
-                       l.ep, ffn.experts * (l.ep - 1)));
-    }
-    want(ffn.width % l.etp == 0, fmt::format("experts cut {} ways", l.etp),
-         fmt::format("a divisor of {}, the width of an expert of {}", ffn.width, model.name));
-  }
-  want(model.has_experts() || l.ep == 1, fmt::format("EP{}", l.ep),
-       fmt::format("none: {} has no experts", model.name));
 }
 
 Format cache_format(const JsonValue& s) {

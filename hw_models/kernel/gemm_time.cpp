@@ -218,7 +218,9 @@ UnitTimes gemm_times(const Work& work, const Curve& curve, const ResolvedDevice&
 }
 
 UnitTimes grouped_gemm_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
-  return product_times(work, curve, device, true);
+  UnitTimes t = product_times(work, curve, device, true);
+  t.latency += static_cast<double>(std::max(work.pool, work.groups)) * curve.group_seconds;
+  return t;
 }
 
 }  // namespace orrery

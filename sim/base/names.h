@@ -39,6 +39,8 @@ enum class Library : std::uint8_t {
   trtllm_linear,      // FP8 products of TensorRT-LLM, a scale per tensor found as they run
   trtllm_blocks,      // the same on Blackwell, a scale for each block of 128
   flashinfer_blocks,  // the same as FlashInfer generates them: SGLang's where DeepGEMM is off
+  trtllm_experts,     // FP8 experts of TensorRT-LLM before 1.2 on Hopper
+  trtllm_absorbed,    // its FP8 products of absorbed latents on Hopper, their operands put in order
   sglang_experts,     // expert layers as SGLang runs them on Hopper
   triton_paged,       // Triton kernels of our own engine: attention over a paged cache, experts
   marlin,             // 16-bit operands with integer weights of 4 or 8 bits: Marlin, Machete
@@ -111,6 +113,8 @@ inline constexpr auto library_text = enum_names<Library>({
     "trtllm-linear",
     "trtllm-linear-blocks",
     "flashinfer-blocks",
+    "trtllm-experts",
+    "trtllm-absorbed",
     "sglang-experts",
     "triton-paged",
     "marlin",

@@ -125,6 +125,7 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
                              .n = n,
                              .k = k,
                              .groups = reach.experts,
+                             .pool = local_experts(ffn, layout_.layout()),
                              .stored_bits = weights.stored_bits},
                     .library = library};
     s.operations.push_back(o);

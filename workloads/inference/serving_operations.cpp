@@ -57,16 +57,7 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
   // Products in 16 bits are cuBLAS's, but for a stack whose library is of those.
   const bool own = small || stack_.kernels.gemm == Library::vllm_linear;
   const Library library = weights.library.value_or(own ? stack_.kernels.gemm : Library::cublas);
-  if (small) {
-    const double elements = static_cast<double>(m) * static_cast<double>(k);
-    Operation o{.label = Label::quantise};
-    o.work = Kernel{.work = {.kind = WorkKind::quantise,
-                             .input = format,
-                             .bytes_read = 2 * elements,
-                             .bytes_written = quantised_bytes(format) * elements},
-                    .library = library};
-    s.operations.push_back(o);
-  }
+  if (small) quantise(s, static_cast<double>(m) * static_cast<double>(k), format, library);
   Operation o{.label = label};
   o.work = Kernel{.work = {.kind = WorkKind::gemm,
                            .input = format,
@@ -79,12 +70,42 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
   s.operations.push_back(o);
 }
 
+// Reads `elements` in 16 bits and writes them in `format`.
+void ServingOperations::quantise(Segment& s, double elements, Format format,
+                                 Library library) const {
+  Operation o{.label = Label::quantise};
+  o.work = Kernel{.work = {.kind = WorkKind::quantise,
+                           .input = format,
+                           .bytes_read = 2 * elements,
+                           .bytes_written = quantised_bytes(format) * elements},
+                  .library = library};
+  s.operations.push_back(o);
+}
+
 // One product for each of `groups` heads or groups of them, in 16 bits.
 void ServingOperations::batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
                                         std::int64_t groups) const {
   Operation o{.label = Label::gemm};
   o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = m, .n = n, .k = k, .groups = groups},
                   .library = Library::cublas};
+  s.operations.push_back(o);
+}
+
+// The same of absorbed latents: a stack may have them in 8 bits.
+void ServingOperations::absorbed_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
+                                         std::int64_t heads) const {
+  const std::optional<Library> own = stack_.kernels.absorbed_gemm;
+  if (!own) return batched_product(s, m, n, k, heads);
+  quantise(s, static_cast<double>(m * k * heads), Format::fp8, *own);
+  Operation o{.label = Label::gemm};
+  o.work = Kernel{.work = {.kind = WorkKind::gemm,
+                           .input = Format::fp8,
+                           .output = Format::bf16,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .groups = heads},
+                  .library = *own};
   s.operations.push_back(o);
 }
 
@@ -173,7 +194,7 @@ void ServingOperations::latent_rows(Segment& s, const Mixer& m, std::int64_t row
   if (m.compress > 0) compress_rows(s, m, rows);
   if (m.out_groups > 0) return project_groups(s, m, rows);
   for (const auto& [n, k] : {std::pair(m.kv_lora, nope), std::pair(m.v_dim, m.kv_lora)})
-    batched_product(s, rows, n, k, heads);
+    absorbed_product(s, rows, n, k, heads);
   of(ModelPart::attention_output)
       .product(s, Label::gemm, rows, model_.hidden, heads * m.v_dim, true);
 }

@@ -54,6 +54,9 @@ class ServingOperations {
                    double written = 0) const;
   void batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
                        std::int64_t groups) const;
+  void absorbed_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
+                        std::int64_t heads) const;
+  void quantise(Segment& s, double elements, Format format, Library library) const;
   void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
   void prefill_attention(Segment& s, Work work) const;
   void norms(Segment& s, const LayerClass& layer, std::int64_t rows) const;

@@ -65,6 +65,8 @@ constexpr Choice choices[] = {
     {"attention", [](Stack& s, const JsonValue& v) { s.kernels.attention = read_library(v); }},
     {"latent_attention",
      [](Stack& s, const JsonValue& v) { s.kernels.latent_attention = read_library(v); }},
+    {"absorbed_gemm",
+     [](Stack& s, const JsonValue& v) { s.kernels.absorbed_gemm = read_library(v); }},
     {"inference_all_reduce",
      [](Stack& s, const JsonValue& v) {
        s.communication.inference_all_reduce = read_collective_library(v);

@@ -55,6 +55,8 @@ std::vector<Free> gemm_parameters(const OperatorTable& table) {
     free.push_back({&Curve::memory_efficiency, 0.05, 0.95, 0.4, true});
     if (!table.host_bound) free.push_back({&Curve::fixed_seconds, 3e-7, 2e-5, 2e-6, true});
   }
+  if (table.kind == WorkKind::grouped_gemm && goes_through_lists(table.library))
+    free.push_back({&Curve::group_seconds, 1e-9, 1e-6, 1e-7});
   add_shown(table, free);
   return free;
 }

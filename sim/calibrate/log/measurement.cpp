@@ -37,7 +37,7 @@ FileName parse_name(const std::filesystem::path& path) {
     return {
         .gpu = stem.substr(0, at), .operation = "training_kernels", .framework = "", .format = ""};
   for (const char* operation :
-       {"gemm", "attn_prefill", "attn_decode", "moe", "mla_prefill", "mla_decode"}) {
+       {"gemm", "attn_prefill", "attn_decode", "moe", "mla_prefill", "mla_decode", "mla_bmm"}) {
     const std::string middle = std::string("_") + operation + "_";
     const auto at = stem.find(middle);
     if (at == std::string::npos) continue;
@@ -51,8 +51,8 @@ FileName parse_name(const std::filesystem::path& path) {
   throw Error({.file = path.filename().string(),
                .path = "",
                .found = "file name \"" + stem + "\"",
-               .expected = "<gpu>_<gemm|attn_prefill|attn_decode|moe|mla_prefill|mla_decode>_"
-                           "<framework>[_<format>].csv or <gpu>_training_kernels.csv",
+               .expected = "<gpu>_<gemm|attn_prefill|attn_decode|moe|mla_prefill|mla_decode|"
+                           "mla_bmm>_<framework>[_<format>].csv or <gpu>_training_kernels.csv",
                .nearest = ""});
 }
 
@@ -262,6 +262,7 @@ void read_moe(const Csv& csv, OperatorTable& table) {
                   .n = 2 * inter,
                   .k = hidden,
                   .groups = active,
+                  .pool = experts,
                   .stored_bits = table.stored_bits};
     Work down = up;
     down.n = hidden;
@@ -277,6 +278,40 @@ void read_moe(const Csv& csv, OperatorTable& table) {
                        .bytes_read = routed * static_cast<double>(2 * hidden),
                        .bytes_written = static_cast<double>(tokens * 2 * hidden)},
               .library = Library::fused});
+    table.rows.push_back(row);
+  }
+}
+
+// Products of DeepSeek's absorbed latents (heads of 128, a latent of 512): queries to the latent's
+// width ("pre"), results back from it ("post"). Operands are quantised for each head and row.
+void read_absorbed(const Csv& csv, OperatorTable& table) {
+  constexpr std::int64_t head = 128, latent = 512;
+  for (std::size_t r = 0; r < csv.rows.size(); ++r) {
+    const auto heads = csv.count(r, "num_heads"), rows = csv.count(r, "num_tokens");
+    const std::string name = csv.text_or(r, "op_name", "");
+    const bool pre = name == "mla_gen_pre";
+    if (!pre && name != "mla_gen_post") csv.fail(r, "op_name", "mla_gen_pre or mla_gen_post");
+    OperatorRow row{.kernels = {},
+                    .count = 0,
+                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .replays = kernel_replays,
+                    .family = hash({heads, pre ? 1 : 0}),
+                    .shape = fmt::format("{} t{} h{}", pre ? "pre" : "post", rows, heads)};
+    const double elements = static_cast<double>(rows * heads * (pre ? head : latent));
+    add(row, {.work = {.kind = WorkKind::quantise,
+                       .input = table.format,
+                       .output = table.format,
+                       .bytes_read = 2 * elements,
+                       .bytes_written = elements},
+              .library = table.library});
+    add(row, {.work = {.kind = WorkKind::gemm,
+                       .input = table.format,
+                       .output = Format::bf16,
+                       .m = rows,
+                       .n = pre ? latent : head,
+                       .k = pre ? head : latent,
+                       .groups = heads},
+              .library = table.library});
     table.rows.push_back(row);
   }
 }
@@ -343,9 +378,10 @@ Library attention_library(const FileName& name, bool latent_decode) {
 }
 
 // TensorRT-LLM's experts of FP8 blocks and of NVFP4 are products of its own: CUTLASS, in FP8 on
-// Blackwell DeepGEMM.
+// Blackwell DeepGEMM; "trtllm1" is a release before 1.2.
 Library expert_library(const FileName& name) {
   if (name.framework == "sglang") return Library::sglang_experts;
+  if (name.framework == "trtllm1") return Library::trtllm_experts;
   const bool blocks = name.format == "fp8_block" || name.format == "nvfp4";
   return name.framework == "trtllm" && blocks ? Library::trtllm_blocks : Library::flashinfer;
 }
@@ -404,6 +440,13 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
     read_moe(csv, t);
     return {t};
   }
+  if (name.operation == "mla_bmm") {
+    t.kind = WorkKind::gemm;
+    t.library = Library::trtllm_absorbed;
+    t.converts = true;
+    read_absorbed(csv, t);
+    return {t};
+  }
   const bool prefill = name.operation.ends_with("prefill");
   const bool mla = name.operation.starts_with("mla");
   t.kind = prefill ? WorkKind::attention_forward : WorkKind::attention_decode;
@@ -431,6 +474,10 @@ void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth)
   const auto dropped = std::erase_if(table.rows, cached);
   if (dropped > 0)
     add_note(table, fmt::format("{} rows whose keys stay in L2 are left out", dropped));
+}
+
+bool goes_through_lists(Library library) {
+  return library == Library::trtllm_blocks || library == Library::trtllm_experts;
 }
 
 bool is_held_out(const OperatorRow& row) { return row.family % 10 >= 7; }

@@ -46,7 +46,7 @@ struct OperatorTable {
 
 // Reads the tables of a file. The name says what it holds:
 // <gpu>_<operator>_<framework>[_<format>].csv with operator gemm, attn_prefill, attn_decode, moe,
-// mla_prefill or mla_decode (aiconfigurator), or <gpu>_training_kernels.csv; a name may end in
+// mla_prefill, mla_decode or mla_bmm (aiconfigurator), or <gpu>_training_kernels.csv; a name may end in
 // "_subset". Lines that start with '#' are skipped. Tables of MLA hold two formats and give two
 // tables, training kernels one for each kernel and library. MoE rows are kept with all experts on
 // the rank (moe_ep_size 1). Error for other names, missing columns and cells that are no numbers.
@@ -56,6 +56,10 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
 // kernels of more than a microsecond's traffic and less than l2_for_replays of the L2. Says so in
 // the table's note. `capacity` of the L2, `bandwidth` of HBM.
 void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth);
+
+// Whether the library's expert layers go through lists of all experts of a rank, so that those
+// without rows cost time as well: TensorRT-LLM's.
+bool goes_through_lists(Library library);
 
 // Whether the row is kept out of the fit: 30% of the families, by hash.
 bool is_held_out(const OperatorRow& row);

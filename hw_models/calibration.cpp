@@ -36,7 +36,6 @@ constexpr Parameter parameters[] = {
     {"split_waves", &Curve::split_waves, plain},
     {"balanced", &Curve::balanced, plain},
     {"block_start", &Curve::block_seconds, Seconds::dimension},
-    {"group_start", &Curve::group_seconds, Seconds::dimension},
     {"tile_start", &Curve::tile_seconds, Seconds::dimension},
     {"block_exposed", &Curve::block_exposed, plain},
     {"resident_blocks", &Curve::resident_blocks, plain},

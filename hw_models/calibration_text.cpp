@@ -69,7 +69,6 @@ void add_rare(Json& p, const Curve& c) {
   add("split_waves", c.split_waves, plain.split_waves);
   add("balanced", c.balanced, plain.balanced);
   add_time("block_start", c.block_seconds);
-  add_time("group_start", c.group_seconds);
   add_time("tile_start", c.tile_seconds);
   add("block_exposed", c.block_exposed, plain.block_exposed);
   add("resident_blocks", c.resident_blocks, plain.resident_blocks);

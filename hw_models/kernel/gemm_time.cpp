@@ -219,7 +219,7 @@ UnitTimes gemm_times(const Work& work, const Curve& curve, const ResolvedDevice&
 
 UnitTimes grouped_gemm_times(const Work& work, const Curve& curve, const ResolvedDevice& device) {
   UnitTimes t = product_times(work, curve, device, true);
-  t.latency += static_cast<double>(std::max(work.pool, work.groups)) * curve.group_seconds;
+  t.latency += static_cast<double>(std::max(work.pool, work.groups)) * curve.block_seconds;
   return t;
 }
 

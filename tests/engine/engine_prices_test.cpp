@@ -119,7 +119,7 @@ TEST_CASE("engines have the small kernels of their release and GPU") {
     const EngineLayout layout{.tp = 8, .precision = PrecisionRecipe::fp8_blockwise};
     return engine("deepseek-r1", cluster, layout, stack)->stack.serving.kernels.small;
   };
-  CHECK(small("trtllm", "dgx-h200").latent == 6);  // FP8 of batched products, and copies of theirs
+  CHECK(small("trtllm", "dgx-h200").latent == 4);  // copies of batched products' operands
   CHECK(small("trtllm", "dgx-b200").latent == 2);
   CHECK(small("vllm@0.12", "dgx-h200").shared == 5);
   CHECK(small("vllm", "dgx-h200").shared == 1);
@@ -169,6 +169,33 @@ TEST_CASE("stacks launch what their models' code has") {
   CHECK(launched("llama3.1-8b", "trtllm", &ServingKernels::head_norms_unfused) == 0);
   CHECK(launched("qwen3-32b", "trtllm", &ServingKernels::fused_qk_norm) == -64);
   CHECK(launched("qwen3-235b-a22b", "trtllm", &ServingKernels::experts_at_once) == -94 * 3);
+}
+
+TEST_CASE("graphs of prompts leave attention over latents to the host where a stack says so") {
+  const auto e = engine("deepseek-r1", "dgx-b200",
+                        {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "trtllm");
+  CHECK(e->stack.serving.kernels.latents_outside_graphs);
+  StepShape prompt;
+  prompt.chunks.push_back({.start = 0, .tokens = 64});
+  const auto launching = [&](std::int64_t graph_rows, bool outside) {
+    Stack stack = e->stack;
+    stack.serving.mixed_graph_rows = graph_rows;
+    stack.serving.kernels.latents_outside_graphs = outside;
+    const EnginePrices prices(e->cluster, e->model, e->layout, stack, 16);
+    return std::pair{prices.launching(prompt), prices.step(prompt)};
+  };
+  const auto [eager, slowest] = launching(0, true);
+  const auto [left_out, middle] = launching(64, true);
+  const auto [none, fastest] = launching(64, false);
+  CHECK(none == Ticks{});
+  CHECK(fastest < middle);
+  CHECK(middle < slowest);
+  // Of a layer: two products, norms, rotary, two absorbed products and small kernels; for a prompt
+  // its keys' product and attention.
+  const Launches all = Segments(e->cluster, e->model, e->layout, e->stack).launches(true);
+  CHECK(all.latent >= 61 * 8);
+  CHECK(all.latent <= 61 * 11);
+  CHECK(left_out < eager);
 }
 
 TEST_CASE("law: a kernel starts the gap of its launch after the one before it") {

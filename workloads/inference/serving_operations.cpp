@@ -94,7 +94,7 @@ void ServingOperations::batched_product(Segment& s, std::int64_t m, std::int64_t
 // The same of absorbed latents: a stack may have them in 8 bits.
 void ServingOperations::absorbed_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
                                          std::int64_t heads) const {
-  const std::optional<Library> own = stack_.kernels.absorbed_gemm;
+  const std::optional<Library> own = stack_.serving.kernels.absorbed_gemm;
   if (!own) return batched_product(s, m, n, k, heads);
   quantise(s, static_cast<double>(m * k * heads), Format::fp8, *own);
   Operation o{.label = Label::gemm};

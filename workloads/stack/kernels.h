@@ -85,8 +85,6 @@ struct StackKernels {
   Library attention = Library::flash2;
   // Decode over latents (MLA, absorbed), where a stack has a kernel of its own for it.
   std::optional<Library> latent_attention;
-  // The products before and after it, of each head, where a stack has them in 8 bits. Empty: in 16.
-  std::optional<Library> absorbed_gemm;
   Format attention_format = Format::bf16;  // fp8 where the recipe quantises attention
   Library gemm = Library::cublas;
   Library grouped_gemm = Library::grouped_gemm;

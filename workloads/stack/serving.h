@@ -69,6 +69,9 @@ struct ServingKernels {
   // All-reduces of dense layers that norm their heads do no norm.
   bool head_norms_unfused = false;
   bool experts_at_once = false;  // one operation launches all kernels of routed experts
+  // Graphs of steps with prompts leave out all that attention over latents does but its last
+  // product.
+  bool latents_outside_graphs = false;
   // Residuals of layer norms, and biases of products whose ranks' results are summed, are added by
   // kernels of their own; without this, norms add the one and products the other.
   bool adds_apart = false;
@@ -76,6 +79,8 @@ struct ServingKernels {
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
+  // Products of absorbed latents, where a stack has them in 8 bits. Empty: in 16, by cuBLAS.
+  std::optional<Library> absorbed_gemm;
   SmallKernels small;
   // Graphs of up to so many rows run shared experts in a second stream, beside the routed ones.
   std::int64_t second_stream_rows = 0;

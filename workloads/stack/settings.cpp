@@ -66,7 +66,7 @@ constexpr Choice choices[] = {
     {"latent_attention",
      [](Stack& s, const JsonValue& v) { s.kernels.latent_attention = read_library(v); }},
     {"absorbed_gemm",
-     [](Stack& s, const JsonValue& v) { s.kernels.absorbed_gemm = read_library(v); }},
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.absorbed_gemm = read_library(v); }},
     {"inference_all_reduce",
      [](Stack& s, const JsonValue& v) {
        s.communication.inference_all_reduce = read_collective_library(v);
@@ -311,6 +311,8 @@ constexpr Switch switches[] = {
     {"adds_apart", [](Stack& s) -> bool& { return s.serving.kernels.adds_apart; }},
     {"head_norms_unfused", [](Stack& s) -> bool& { return s.serving.kernels.head_norms_unfused; }},
     {"experts_at_once", [](Stack& s) -> bool& { return s.serving.kernels.experts_at_once; }},
+    {"latents_outside_graphs",
+     [](Stack& s) -> bool& { return s.serving.kernels.latents_outside_graphs; }},
     {"short_prompts_whole",
      [](Stack& s) -> bool& { return s.serving.kernels.short_prompts_whole; }},
     {"greedy", [](Stack& s) -> bool& { return s.serving.kernels.greedy; }},

@@ -24,9 +24,9 @@ namespace {
 using ShapeKey = std::array<std::int64_t, 13>;
 ShapeKey shape_key(const OperatorRow& row) {
   const Work& w = row.kernels[static_cast<std::size_t>(row.count - 1)].work;
-  return {w.m, w.n, w.k, w.groups, w.pool, static_cast<std::int64_t>(w.role),
-          w.batch,    w.heads,    w.kv_heads, w.qk_dim, w.v_dim,
-          w.q_length, w.kv_length};
+  return {w.m,        w.n,     w.k,        w.groups, w.pool,  static_cast<std::int64_t>(w.role),
+          w.batch,    w.heads, w.kv_heads, w.qk_dim, w.v_dim, w.q_length,
+          w.kv_length};
 }
 
 // How much slower `b` is than `a` at the shapes that both have: the median, or 1 where few are.

@@ -56,7 +56,7 @@ std::vector<Free> gemm_parameters(const OperatorTable& table) {
     if (!table.host_bound) free.push_back({&Curve::fixed_seconds, 3e-7, 2e-5, 2e-6, true});
   }
   if (table.kind == WorkKind::grouped_gemm && goes_through_lists(table.library))
-    free.push_back({&Curve::group_seconds, 1e-9, 1e-6, 1e-7});
+    free.push_back({&Curve::block_seconds, 1e-9, 1e-6, 1e-7});
   add_shown(table, free);
   return free;
 }

@@ -46,10 +46,11 @@ struct OperatorTable {
 
 // Reads the tables of a file. The name says what it holds:
 // <gpu>_<operator>_<framework>[_<format>].csv with operator gemm, attn_prefill, attn_decode, moe,
-// mla_prefill, mla_decode or mla_bmm (aiconfigurator), or <gpu>_training_kernels.csv; a name may end in
-// "_subset". Lines that start with '#' are skipped. Tables of MLA hold two formats and give two
-// tables, training kernels one for each kernel and library. MoE rows are kept with all experts on
-// the rank (moe_ep_size 1). Error for other names, missing columns and cells that are no numbers.
+// mla_prefill, mla_decode or mla_bmm (aiconfigurator), or <gpu>_training_kernels.csv; a name may
+// end in "_subset". Lines that start with '#' are skipped. Tables of MLA hold two formats and give
+// two tables, training kernels one for each kernel and library. MoE rows are kept with all experts
+// on the rank (moe_ep_size 1). Error for other names, missing columns and cells that are no
+// numbers.
 std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& file);
 
 // Leaves out decode whose cache stayed in L2 from one replay to the next, as a model's never does:

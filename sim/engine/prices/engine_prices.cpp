@@ -60,7 +60,14 @@ class StepLaunching {
                 const Segments& segments)
       : usual_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(true))),
         whole_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(false))),
+        in_graph_(
+            serving.kernels.latents_outside_graphs
+                ? host.launch_time.get() *
+                      launch_seconds(serving.host, {.operations = segments.launches(true).latent})
+                : 0),
         chosen_(serving.kernels.short_prompts_whole ? fewest_chosen(model) : 0) {}
+  // Where graphs hold the step: what they leave out.
+  double in_graph() const { return in_graph_; }
   double of(const std::vector<PrefillChunk>& chunks) const {
     const auto whole = [&](const PrefillChunk& c) { return c.start + c.tokens <= chosen_; };
     return !chunks.empty() && std::all_of(chunks.begin(), chunks.end(), whole) ? whole_ : usual_;
@@ -68,7 +75,8 @@ class StepLaunching {
 
  private:
   double usual_, whole_;  // whether indexers choose among the keys of a prompt, or it sees them all
-  std::int64_t chosen_;   // prompts of up to so many tokens see all
+  double in_graph_;
+  std::int64_t chosen_;  // prompts of up to so many tokens see all
 };
 
 // What a rank's host takes to prepare a step: all its batches, where it guesses tokens.
@@ -165,12 +173,13 @@ class EnginePrices::Tables {
            static_cast<double>(drafts - 1) * seconds_of(guesser->decode(decodes, 1, context));
   }
 
-  // `eager`: no graph holds it. Host and device vary, so that the longer one alone does not decide.
-  double with_host(double device, std::int64_t sequences, const std::vector<PrefillChunk>& chunks,
-                   bool eager) const {
-    const double host = host_seconds(serving.host, sequences, chunks.size(), guesser.has_value()) +
+  // `launched`: seconds of launching. Host and device vary, so that the longer one alone does not
+  // decide.
+  double with_host(double device, std::int64_t sequences, std::size_t chunks,
+                   double launched) const {
+    const double host = host_seconds(serving.host, sequences, chunks, guesser.has_value()) +
                         (several_ranks ? serving.host.ranks.get().si() : 0);
-    const double busy = eager ? joined(device, launching.of(chunks)) : device;
+    const double busy = joined(device, launched);
     const double answers = static_cast<double>(sequences) * serving.host.answer.get().si() /
                            static_cast<double>(serving.policy.stream_interval);
     const bool ahead = serving.host.ahead(guesser.has_value());
@@ -204,6 +213,11 @@ class EnginePrices::Tables {
     if (run.padded) run.guessed_for = graph;
     run.sampled = run.rows = run.guessed_for * (1 + drafts);
     return run;
+  }
+
+  double launched(const StepShape& shape, const Run& run) const {
+    if (!run.in_graph) return launching.of(shape.chunks);
+    return shape.beside_prompts() ? launching.in_graph() : 0;
   }
 
   const Batch& batch(std::int64_t decodes);
@@ -242,7 +256,8 @@ void EnginePrices::Tables::fill(Batch& batch, std::int64_t decodes) {
   for (const std::int64_t node : nodes) batch.attention.push_back(attention_seconds(decodes, node));
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto at = [&](std::size_t node) {
-      return to_ticks(Seconds(with_host(fixed + batch.attention[node], decodes, {}, graph == 0)));
+      return to_ticks(Seconds(
+          with_host(fixed + batch.attention[node], decodes, 0, graph == 0 ? launching.of({}) : 0)));
     };
     const std::int64_t first = decodes * nodes[i], next = decodes * nodes[i + 1];
     const std::int64_t rise = std::max<std::int64_t>(0, (at(i + 1) - at(i)).ps);
@@ -292,7 +307,8 @@ Ticks EnginePrices::step(const StepShape& shape) const {
       if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
     }
   }
-  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks, !run.in_graph)));
+  return to_ticks(
+      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), t.launched(shape, run))));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
@@ -322,14 +338,14 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
     parts.drafting = Seconds(drafting);
   }
   const double device = parts.total().si();
-  parts.time[static_cast<std::size_t>(Label::host)] +=
-      Seconds(t.with_host(device, run.sequences, shape.chunks, !run.in_graph) - device);
+  parts.time[static_cast<std::size_t>(Label::host)] += Seconds(
+      t.with_host(device, run.sequences, shape.chunks.size(), t.launched(shape, run)) - device);
   return parts;
 }
 
 Ticks EnginePrices::launching(const StepShape& shape) const {
-  if (!shape.beside_prompts() || tables_->run_of(shape).in_graph) return {};
-  return to_ticks(Seconds(tables_->launching.of(shape.chunks)));
+  if (!shape.beside_prompts()) return {};
+  return to_ticks(Seconds(tables_->launched(shape, tables_->run_of(shape))));
 }
 
 Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching.of({}))); }

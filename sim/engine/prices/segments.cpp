@@ -132,6 +132,17 @@ PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
   });
 }
 
+// A layer without its mixer has neither what it does nor the last product and its all-reduce.
+double Segments::latent_launches(const LayerClass& layer) const {
+  LayerClass bare = layer;
+  bare.mixer.kind = MixerKind::none;
+  const Launches with = launches_of(operations_.layer(layer, 1), false);
+  const Launches without = launches_of(operations_.layer(bare, 1), false);
+  const Launches prompt = launches_of(operations_.prefill(layer.mixer, 0, 1), false);
+  const double collectives = with.collectives - without.collectives;
+  return with.operations - without.operations - collectives - 1 + prompt.operations;
+}
+
 Launches Segments::launches(bool indexed) const {
   // Of an indexer whose choice is all: its key's product, and what writes the key.
   constexpr double key_alone = 2;
@@ -144,6 +155,7 @@ Launches Segments::launches(bool indexed) const {
   };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     LayerClass layer = model_.classes[i];
+    if (layer.mixer.kind == MixerKind::mla) all.latent += layers_of_[i] * latent_launches(layer);
     if (!indexed && layer.mixer.index_heads > 0) {
       layer.mixer.index_heads = layer.mixer.index_topk = 0;
       all.operations += key_alone * layers_of_[i];

@@ -19,6 +19,8 @@ double seconds_of(const PhaseTime& phase);  // of all labels
 // it.
 struct Launches {
   double operations = 0, collectives = 0, shown = 0;
+  // Of attention over latents, from its first product to its last but one.
+  double latent = 0;
 };
 
 // One thread at a time.
@@ -54,6 +56,7 @@ class Segments {
     return sustained(burst_layers(in_graph, lower));
   }
   double shared_seconds(const GroupRows& group, std::int64_t rows) const;
+  double latent_launches(const LayerClass& layer) const;
 
   const Model& model_;
   EngineLayout layout_;

@@ -88,7 +88,8 @@ const char* title(ServedQuantity quantity) {
                                             : "served tokens/s/GPU";
 }
 
-// Lines of a quantity: all without guessed tokens, each kind of deployment, each stack.
+// Lines of a quantity: all without guessed tokens, each kind of deployment, of guessed tokens also
+// each family (what they gain was counted with DeepSeek-R1 alone), each stack.
 void add_sets(NestedErrors& errors, const std::vector<const ServedBlind*>& rows,
               const std::vector<NestedPoint>& points, const std::string& name) {
   const auto add = [&](const std::string& set, const auto& belongs) {
@@ -98,18 +99,23 @@ void add_sets(NestedErrors& errors, const std::vector<const ServedBlind*>& rows,
     if (!chosen.empty()) errors.sets.push_back({.set = set, .numbers = nested_numbers(chosen)});
   };
   const auto kind = [](const ServedBlind& b) { return run_kind(b.row->shipped).kind; };
-  add(name, [&](const ServedBlind& b) { return kind(b) != served_kind(false, true); });
-  std::set<std::string> kinds, stacks;
+  const std::string guessed = served_kind(false, true);
+  std::set<std::string> kinds, families, stacks;
   for (const ServedBlind* b : rows) {
     kinds.insert(kind(*b));
+    if (kind(*b) == guessed) families.insert(b->row->shipped.row->family);
     stacks.insert(b->row->stack);
   }
+  add(name, [&](const ServedBlind& b) { return kind(b) != guessed; });
   for (const std::string& one : kinds)
     add(name + ", " + one, [&](const ServedBlind& b) { return kind(b) == one; });
-  for (const std::string& stack : stacks)
-    add(name + ", " + stack, [&](const ServedBlind& b) {
-      return b.row->stack == stack && kind(b) != served_kind(false, true);
+  for (const std::string& family : families)
+    add(fmt::format("{}, {} of {}", name, guessed, family), [&](const ServedBlind& b) {
+      return kind(b) == guessed && b.row->shipped.row->family == family;
     });
+  for (const std::string& stack : stacks)
+    add(name + ", " + stack,
+        [&](const ServedBlind& b) { return b.row->stack == stack && kind(b) != guessed; });
 }
 
 }  // namespace

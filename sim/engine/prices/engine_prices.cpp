@@ -66,8 +66,11 @@ class StepLaunching {
                       launch_seconds(serving.host, {.operations = segments.launches(true).latent})
                 : 0),
         chosen_(serving.kernels.short_prompts_whole ? fewest_chosen(model) : 0) {}
-  // Where graphs hold the step: what they leave out.
-  double in_graph() const { return in_graph_; }
+  // Of a step that graphs hold or do not: graphs of prompts may leave something out.
+  double of(const StepShape& shape, bool in_graph) const {
+    if (!in_graph) return of(shape.chunks);
+    return shape.beside_prompts() ? in_graph_ : 0;
+  }
   double of(const std::vector<PrefillChunk>& chunks) const {
     const auto whole = [&](const PrefillChunk& c) { return c.start + c.tokens <= chosen_; };
     return !chunks.empty() && std::all_of(chunks.begin(), chunks.end(), whole) ? whole_ : usual_;
@@ -215,11 +218,6 @@ class EnginePrices::Tables {
     return run;
   }
 
-  double launched(const StepShape& shape, const Run& run) const {
-    if (!run.in_graph) return launching.of(shape.chunks);
-    return shape.beside_prompts() ? launching.in_graph() : 0;
-  }
-
   const Batch& batch(std::int64_t decodes);
   void fill(Batch& batch, std::int64_t decodes);
   Segments segments;
@@ -307,8 +305,8 @@ Ticks EnginePrices::step(const StepShape& shape) const {
       if (t.guesser) device += seconds_of(t.guesser->prefill(chunk));
     }
   }
-  return to_ticks(
-      Seconds(t.with_host(device, run.sequences, shape.chunks.size(), t.launched(shape, run))));
+  return to_ticks(Seconds(t.with_host(device, run.sequences, shape.chunks.size(),
+                                      t.launching.of(shape, run.in_graph))));
 }
 
 StepParts EnginePrices::parts(const StepShape& shape) const {
@@ -339,13 +337,14 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   }
   const double device = parts.total().si();
   parts.time[static_cast<std::size_t>(Label::host)] += Seconds(
-      t.with_host(device, run.sequences, shape.chunks.size(), t.launched(shape, run)) - device);
+      t.with_host(device, run.sequences, shape.chunks.size(), t.launching.of(shape, run.in_graph)) -
+      device);
   return parts;
 }
 
 Ticks EnginePrices::launching(const StepShape& shape) const {
   if (!shape.beside_prompts()) return {};
-  return to_ticks(Seconds(tables_->launched(shape, tables_->run_of(shape))));
+  return to_ticks(Seconds(tables_->launching.of(shape, tables_->run_of(shape).in_graph)));
 }
 
 Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching.of({}))); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests kernels of serving engines against published tables: decode attention on six GPUs,
+// Tests kernels of serving engines against published tables: decode attention on six GPUs, experts,
 // products.
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "hw_models/catalog.h"
+#include "hw_models/kernel/kernel_time.h"
 #include "sim/base/statistics.h"
 #include "sim/calibrate/health/expected_time.h"
 #include "sim/calibrate/log/measurement.h"
+#include "tests/base/error_text.h"
 #include "tests/base/scratch_folder.h"
 
 namespace orrery {
@@ -99,11 +101,65 @@ TEST_CASE("tables say which of TensorRT-LLM's kernels they are of") {
     return read_operator_tables(folder.add(name, text)).front().library;
   };
   CHECK(library("h200_moe_trtllm_fp8_block.csv", experts) == Library::trtllm_blocks);
+  CHECK(library("h200_moe_trtllm1_fp8_block.csv", experts) == Library::trtllm_experts);
   CHECK(library("h200_moe_trtllm_bfloat16.csv", experts) == Library::flashinfer);
   CHECK(library("h200_moe_vllm_fp8_block.csv", experts) == Library::flashinfer);
   const std::string latents = "batch_size,num_heads,step,latency_ms\n4,16,1023,0.03\n";
   CHECK(library("h200_mla_decode_trtllm1.csv", latents) == Library::trtllm_latent);
   CHECK(library("h200_mla_decode_trtllm.csv", latents) == Library::flashmla);
+  const std::string absorbed =
+      "op_name,num_heads,num_tokens,latency_ms\nmla_gen_pre,128,64,0.022\n";
+  CHECK(library("h200_mla_bmm_trtllm_fp8.csv", absorbed) == Library::trtllm_absorbed);
+  CHECK(error_text([&] {
+          library("h200_mla_bmm_trtllm_fp8.csv",
+                  "op_name,num_heads,num_tokens,latency_ms\nmla_gen,128,64,0.022\n");
+        }).find("mla_gen_pre or mla_gen_post") != std::string::npos);
+}
+
+// Rows that no fit saw: of all shapes, and of DeepSeek-R1's with few tokens, whose 256 experts cost
+// most where hardly one has a row.
+TEST_CASE("TensorRT-LLM's experts and absorbed products on Hopper are met off the fits") {
+  for (const std::string gpu : {"h100", "h200"}) {
+    const Machine machine = load_machine(gpu + "-sxm", true);
+    const auto errors = [&](const std::string& table) {
+      std::vector<double> found;
+      const auto file = data_root() / "validation/measurements/operators" / (gpu + table);
+      for (const OperatorTable& t : read_operator_tables(file))
+        for (const OperatorRow& row : t.rows)
+          found.push_back(std::abs(expected_time(row, machine) / row.measured - 1));
+      return found;
+    };
+    for (const char* table :
+         {"_moe_trtllm_fp8_block_subset.csv", "_moe_trtllm1_fp8_block_subset.csv"}) {
+      INFO(gpu << table);
+      CHECK(median(errors(table)) < 0.14);
+      CHECK(percentile(errors(table), 90) < 0.30);
+    }
+    CHECK(median(errors("_mla_bmm_trtllm_fp8_subset.csv")) < 0.06);
+    CHECK(percentile(errors("_mla_bmm_trtllm_fp8_subset.csv"), 90) < 0.14);
+  }
+}
+
+TEST_CASE("experts without rows cost time where a library goes through lists of all") {
+  const Machine machine = load_machine("h200-sxm", true);
+  const auto seconds = [&](Library library, std::int64_t pool) {
+    const Kernel kernel{.work = {.kind = WorkKind::grouped_gemm,
+                                 .input = Format::fp8,
+                                 .m = 1,
+                                 .n = 512,
+                                 .k = 7168,
+                                 .groups = 8,
+                                 .pool = pool},
+                        .library = library};
+    return kernel_time(kernel, machine.device, machine.calibration).time.si();
+  };
+  for (const Library library : {Library::trtllm_blocks, Library::trtllm_experts}) {
+    const double each = (seconds(library, 256) - seconds(library, 32)) / 224;
+    CHECK(each > 0.05e-6);
+    CHECK(each < 0.2e-6);
+    CHECK(seconds(library, 0) == seconds(library, 8));  // as many as have rows
+  }
+  CHECK(seconds(Library::flashinfer, 256) == seconds(Library::flashinfer, 8));
 }
 
 }  // namespace

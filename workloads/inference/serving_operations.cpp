@@ -82,12 +82,13 @@ void ServingOperations::quantise(Segment& s, double elements, Format format,
   s.operations.push_back(o);
 }
 
-// One product for each of `groups` heads or groups of them, in 16 bits.
+// One product for each of `groups` heads or groups of them.
 void ServingOperations::batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
-                                        std::int64_t groups) const {
+                                        std::int64_t groups, Format format, Library library) const {
   Operation o{.label = Label::gemm};
-  o.work = Kernel{.work = {.kind = WorkKind::gemm, .m = m, .n = n, .k = k, .groups = groups},
-                  .library = Library::cublas};
+  o.work = Kernel{
+      .work = {.kind = WorkKind::gemm, .input = format, .m = m, .n = n, .k = k, .groups = groups},
+      .library = library};
   s.operations.push_back(o);
 }
 
@@ -97,16 +98,7 @@ void ServingOperations::absorbed_product(Segment& s, std::int64_t m, std::int64_
   const std::optional<Library> own = stack_.serving.kernels.absorbed_gemm;
   if (!own) return batched_product(s, m, n, k, heads);
   quantise(s, static_cast<double>(m * k * heads), Format::fp8, *own);
-  Operation o{.label = Label::gemm};
-  o.work = Kernel{.work = {.kind = WorkKind::gemm,
-                           .input = Format::fp8,
-                           .output = Format::bf16,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .groups = heads},
-                  .library = *own};
-  s.operations.push_back(o);
+  batched_product(s, m, n, k, heads, Format::fp8, *own);
 }
 
 // `work` has sequences, heads and lengths. All heads of latent attention share one key.

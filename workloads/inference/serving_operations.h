@@ -53,7 +53,8 @@ class ServingOperations {
   void vector_work(Segment& s, Label label, double operations, double read = 0,
                    double written = 0) const;
   void batched_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
-                       std::int64_t groups) const;
+                       std::int64_t groups, Format format = Format::bf16,
+                       Library library = Library::cublas) const;
   void absorbed_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::int64_t heads) const;
   void quantise(Segment& s, double elements, Format format, Library library) const;

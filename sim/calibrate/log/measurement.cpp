@@ -94,12 +94,8 @@ void add(OperatorRow& row, const Kernel& kernel) {
   ++row.count;
 }
 
-// Formats of 8 bits and fewer also time the conversion of the activations, one block of threads a
-// row: a short row takes as long as one of 3,072 elements (H200: 123 us for 16,384 rows of 32 and
-// of 1,024 elements alike, then 2 ps an element).
-Kernel quantise(std::int64_t rows, std::int64_t row, Format to, Library library) {
-  const double elements =
-      static_cast<double>(rows) * static_cast<double>(std::max<std::int64_t>(row, 3072));
+// Formats of 8 bits and fewer also time the conversion of the activations.
+Kernel quantise(double elements, Format to, Library library) {
   return {.work = {.kind = WorkKind::quantise,
                    .input = to,
                    .output = to,
@@ -128,7 +124,11 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
                     .replays = gemm_replays,
                     .family = hash({n, k}),
                     .shape = fmt::format("{}x{}x{}", m, n, k)};
-    if (table.converts) add(row, quantise(m, k, table.format, table.library));
+    // One block of threads converts a row: a short one takes as long as one of 3,072 elements
+    // (H200: 123 us for 16,384 rows of 32 and of 1,024 elements alike, then 2 ps an element).
+    const double converted =
+        static_cast<double>(m) * static_cast<double>(std::max<std::int64_t>(k, 3072));
+    if (table.converts) add(row, quantise(converted, table.format, table.library));
     add(row, {.work = {.kind = WorkKind::gemm,
                        .input = table.format,
                        .output = Format::bf16,
@@ -298,12 +298,7 @@ void read_absorbed(const Csv& csv, OperatorTable& table) {
                     .family = hash({heads, pre ? 1 : 0}),
                     .shape = fmt::format("{} t{} h{}", pre ? "pre" : "post", rows, heads)};
     const double elements = static_cast<double>(rows * heads * (pre ? head : latent));
-    add(row, {.work = {.kind = WorkKind::quantise,
-                       .input = table.format,
-                       .output = table.format,
-                       .bytes_read = 2 * elements,
-                       .bytes_written = elements},
-              .library = table.library});
+    add(row, quantise(elements, table.format, table.library));
     add(row, {.work = {.kind = WorkKind::gemm,
                        .input = table.format,
                        .output = Format::bf16,

@@ -60,11 +60,10 @@ class StepLaunching {
                 const Segments& segments)
       : usual_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(true))),
         whole_(host.launch_time.get() * launch_seconds(serving.host, segments.launches(false))),
-        in_graph_(
-            serving.kernels.latents_outside_graphs
-                ? host.launch_time.get() *
-                      launch_seconds(serving.host, {.operations = segments.launches(true).latent})
-                : 0),
+        in_graph_(serving.kernels.latents_outside_graphs
+                      ? host.launch_time.get() *
+                            launch_seconds(serving.host, {.operations = segments.latent_launches()})
+                      : 0),
         chosen_(serving.kernels.short_prompts_whole ? fewest_chosen(model) : 0) {}
   // Of a step that graphs hold or do not: graphs of prompts may leave something out.
   double of(const StepShape& shape, bool in_graph) const {

@@ -133,14 +133,21 @@ PhaseTime Segments::prefill(const PrefillChunk& chunk) const {
 }
 
 // A layer without its mixer has neither what it does nor the last product and its all-reduce.
-double Segments::latent_launches(const LayerClass& layer) const {
-  LayerClass bare = layer;
-  bare.mixer.kind = MixerKind::none;
-  const Launches with = launches_of(operations_.layer(layer, 1), false);
-  const Launches without = launches_of(operations_.layer(bare, 1), false);
-  const Launches prompt = launches_of(operations_.prefill(layer.mixer, 0, 1), false);
-  const double collectives = with.collectives - without.collectives;
-  return with.operations - without.operations - collectives - 1 + prompt.operations;
+double Segments::latent_launches() const {
+  double all = 0;
+  for (std::size_t i = 0; i < layers_of_.size(); ++i) {
+    const LayerClass& layer = model_.classes[i];
+    if (layer.mixer.kind != MixerKind::mla) continue;
+    LayerClass bare = layer;
+    bare.mixer.kind = MixerKind::none;
+    const Launches with = launches_of(operations_.layer(layer, 1), false);
+    const Launches without = launches_of(operations_.layer(bare, 1), false);
+    const Launches prompt = launches_of(operations_.prefill(layer.mixer, 0, 1), false);
+    const double collectives = with.collectives - without.collectives;
+    all += layers_of_[i] *
+           (with.operations - without.operations - collectives - 1 + prompt.operations);
+  }
+  return all;
 }
 
 Launches Segments::launches(bool indexed) const {
@@ -155,7 +162,6 @@ Launches Segments::launches(bool indexed) const {
   };
   for (std::size_t i = 0; i < layers_of_.size(); ++i) {
     LayerClass layer = model_.classes[i];
-    if (layer.mixer.kind == MixerKind::mla) all.latent += layers_of_[i] * latent_launches(layer);
     if (!indexed && layer.mixer.index_heads > 0) {
       layer.mixer.index_heads = layer.mixer.index_topk = 0;
       all.operations += key_alone * layers_of_[i];

@@ -19,8 +19,6 @@ double seconds_of(const PhaseTime& phase);  // of all labels
 // it.
 struct Launches {
   double operations = 0, collectives = 0, shown = 0;
-  // Of attention over latents, from its first product to its last but one.
-  double latent = 0;
 };
 
 // One thread at a time.
@@ -45,6 +43,8 @@ class Segments {
   // What the host launches for a step with a prompt where no graph holds it; `indexed`: indexers
   // choose among its keys.
   Launches launches(bool indexed) const;
+  // Of these, operations of attention over latents, from its first product to its last but one.
+  double latent_launches() const;
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;
@@ -56,7 +56,6 @@ class Segments {
     return sustained(burst_layers(in_graph, lower));
   }
   double shared_seconds(const GroupRows& group, std::int64_t rows) const;
-  double latent_launches(const LayerClass& layer) const;
 
   const Model& model_;
   EngineLayout layout_;

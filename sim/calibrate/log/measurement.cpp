@@ -297,7 +297,8 @@ void read_absorbed(const Csv& csv, OperatorTable& table) {
                     .replays = kernel_replays,
                     .family = hash({heads, pre ? 1 : 0}),
                     .shape = fmt::format("{} t{} h{}", pre ? "pre" : "post", rows, heads)};
-    const double elements = static_cast<double>(rows * heads * (pre ? head : latent));
+    const double elements = static_cast<double>(rows) * static_cast<double>(heads) *
+                            static_cast<double>(pre ? head : latent);
     add(row, quantise(elements, table.format, table.library));
     add(row, {.work = {.kind = WorkKind::gemm,
                        .input = table.format,

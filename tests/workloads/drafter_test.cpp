@@ -128,6 +128,28 @@ TEST_CASE("a text that is asked for has an acceptance of its own") {
   CHECK(measured_acceptance(all, model, DraftKind::mtp, 3)->tokens() == Approx(2.82));
 }
 
+TEST_CASE("a text changes guesses as it does another model's, where that alone was measured") {
+  const auto all = load_acceptance(catalog() / "acceptance.json");
+  const Model glm = load_model("glm-5", catalog() / "models");
+  const auto usual = measured_acceptance(all, glm, DraftKind::mtp, 3);
+  const auto asked = measured_acceptance(all, glm, DraftKind::mtp, 3, "random-1k-1k");
+  REQUIRE(asked);
+  // Of DeepSeek-R1: 0.92, 0.66, 0.24 of answers with thinking, 0.79, 0.38, 0.22 to random tokens.
+  CHECK(asked->survival[0] == Approx(0.84 * 0.79 / 0.92));
+  CHECK(asked->survival[1] == Approx(0.66 * 0.38 / 0.66));
+  CHECK(asked->tokens() < usual->tokens());
+  CHECK(asked->from.find("deepseek-r1") != std::string::npos);
+  CHECK(acceptance_labels(all, glm, DraftKind::mtp, 3).size() == 3);
+  for (const std::string& label : acceptance_labels(all, glm, DraftKind::mtp, 3)) {
+    const auto survival = measured_acceptance(all, glm, DraftKind::mtp, 3, label)->survival;
+    for (std::size_t i = 0; i < survival.size(); ++i)
+      CHECK(survival[i] <= (i == 0 ? 1 : survival[i - 1]));
+  }
+  // EAGLE-3 was measured of no such text; R1 itself keeps its own.
+  const Model kimi = load_model("kimi-k2.5", catalog() / "models");
+  CHECK(!measured_acceptance(all, kimi, DraftKind::eagle3, 3, "random-1k-1k"));
+}
+
 TEST_CASE("tokens a step of InferenceX' texts are the medians of its runs") {
   const auto all = load_acceptance(catalog() / "acceptance.json");
   const CsvTable runs = read_csv(std::filesystem::path(ORRERY_SOURCE_DIR) /

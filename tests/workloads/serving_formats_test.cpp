@@ -128,6 +128,42 @@ TEST_CASE("an indexer keeps 132 bytes a token and bounds the keys of a decode") 
   CHECK(keys_attended(decode(model, 1, 100000)) == 2048);
 }
 
+TEST_CASE("prompts over chosen keys take as long whatever is chosen, short ones as without") {
+  const Model model = model_of("glm-5");
+  const EngineLayout layout{.tp = 8, .cache = Format::fp8};
+  StackContext hopper, blackwell;
+  hopper.architecture = "hopper";
+  blackwell.architecture = "blackwell";
+  for (StackContext* context : {&hopper, &blackwell}) {
+    context->named = true;
+    context->family = "glm-5";
+  }
+  const auto attention = [&](const char* stack, const StackContext& context, std::int64_t start,
+                             std::int64_t tokens) {
+    const Stack s = load_stack(stack, context, catalog("stacks"));
+    const Segment prompt =
+        ServingOperations(model, layout, s).prefill(model.classes[0].mixer, start, tokens);
+    return *prompt.operations.back().kernel();
+  };
+  for (const std::int64_t start : {0, 1000, 50000}) {
+    CAPTURE(start);
+    const Kernel k = attention("vllm", hopper, start, 1024);
+    CHECK(k.library == Library::flashmla);
+    CHECK(k.work.input == Format::fp8);
+    CHECK(k.work.window == 2048);
+    CHECK(k.work.kv_length - k.work.q_length >= 2048);  // each query sees as many
+    CHECK(k.work.heads == 64);
+  }
+  // SGLang, up to 2,048 tokens: by keys and values of each head.
+  CHECK(attention("sglang", hopper, 1024, 1024).work.heads == 8);
+  CHECK(attention("sglang", hopper, 1024, 1024).work.qk_dim == 256);
+  CHECK(attention("sglang", hopper, 1025, 1024).work.heads == 64);
+  // GLM-5 not on Blackwell, whose kernels see the keys that there are.
+  const Kernel few = attention("sglang", blackwell, 0, 1024);
+  CHECK(few.work.heads == 64);
+  CHECK(few.work.kv_length == 1024);
+}
+
 TEST_CASE("gated delta nets keep states, whatever the length") {
   // Qwen3.5 397B: 45 layers with 64 states of 128 x 128 in fp32 and a convolution of 4 tokens over
   // 12,288 channels; 15 layers with 2 key-value heads of 256.

@@ -161,7 +161,7 @@ class Bench:
         if self.keeper is None:
             self.graph_pool = None
 
-    def conditions(self):
+    def conditions(self, **more):
         cudnn = torch.backends.cudnn.version() or 0
         libraries = {"torch": str(torch.__version__),
                      "cudnn": f"{cudnn // 10000}.{cudnn // 100 % 100}.{cudnn % 100}"}
@@ -170,6 +170,7 @@ class Bench:
             libraries["triton"] = triton.__version__
         except Exception:
             pass
+        libraries.update(more)
         self.out.line("conditions", program=self.program,
                       device=torch.cuda.get_device_name(self.device), gpu=self.options.gpu, gpus=1,
                       driver=self.nvml.driver(), cuda=str(torch.version.cuda), libraries=libraries,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include "sim/base/errors/check.h"
 #include "sim/base/json/json.h"
@@ -19,6 +20,31 @@ constexpr const char* form = "chances from 0 to 1 like 0.8, or by position 0.9:0
 
 bool measures(const MeasuredAcceptance& one, DraftKind kind, std::int64_t drafts) {
   return one.kind == kind && static_cast<std::int64_t>(one.tokens.size()) >= drafts;
+}
+
+// Of the model itself, else of its family; nullptr: of neither with this label.
+const MeasuredAcceptance* of_model(const std::vector<MeasuredAcceptance>& all, const Model& model,
+                                   DraftKind kind, std::int64_t drafts, std::string_view label) {
+  const MeasuredAcceptance* family = nullptr;
+  for (const MeasuredAcceptance& one : all) {
+    if (one.label != label || !measures(one, kind, drafts)) continue;
+    if (one.model == model.name) return &one;
+    if (family == nullptr && one.family == model.family) family = &one;
+  }
+  return family;
+}
+
+// A model of which both the usual text and the one of the label were measured.
+std::optional<std::pair<const MeasuredAcceptance*, const MeasuredAcceptance*>> of_both_texts(
+    const std::vector<MeasuredAcceptance>& all, DraftKind kind, std::int64_t drafts,
+    std::string_view label) {
+  for (const MeasuredAcceptance& asked : all) {
+    if (label.empty() || asked.label != label || !measures(asked, kind, drafts)) continue;
+    for (const MeasuredAcceptance& usual : all)
+      if (usual.label.empty() && usual.model == asked.model && measures(usual, kind, drafts))
+        return std::pair(&usual, &asked);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -61,18 +87,26 @@ std::vector<MeasuredAcceptance> load_acceptance(const std::filesystem::path& pat
 std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptance>& all,
                                               const Model& model, DraftKind kind,
                                               std::int64_t drafts, std::string_view label) {
-  const auto found = [&](const auto& fits) -> const MeasuredAcceptance* {
-    for (const MeasuredAcceptance& one : all)
-      if (one.label == label && measures(one, kind, drafts) && fits(one)) return &one;
-    return nullptr;
-  };
-  const MeasuredAcceptance* one =
-      found([&](const MeasuredAcceptance& m) { return m.model == model.name; });
-  if (one == nullptr)
-    one = found([&](const MeasuredAcceptance& m) { return m.family == model.family; });
-  if (one == nullptr) return std::nullopt;
-  return Acceptance{.survival = survival_of(one->tokens, drafts),
-                    .from = fmt::format("measured for {} on {}", one->model, one->text)};
+  const MeasuredAcceptance* one = of_model(all, model, kind, drafts, label);
+  if (one != nullptr)
+    return Acceptance{.survival = survival_of(one->tokens, drafts),
+                      .from = fmt::format("measured for {} on {}", one->model, one->text)};
+  const MeasuredAcceptance* own = of_model(all, model, kind, drafts, "");
+  const auto other = of_both_texts(all, kind, drafts, label);
+  if (own == nullptr || !other) return std::nullopt;
+  Acceptance moved{
+      .survival = survival_of(own->tokens, drafts),
+      .from = fmt::format("measured for {} on {}, and as much less often right as "
+                          "those of {} on {} are",
+                          own->model, own->text, other->second->model, other->second->text)};
+  const std::vector<double> usual = survival_of(other->first->tokens, drafts);
+  const std::vector<double> asked = survival_of(other->second->tokens, drafts);
+  double before = 1;
+  for (std::size_t i = 0; i < moved.survival.size(); ++i) {
+    const double ratio = usual[i] > 0 ? asked[i] / usual[i] : 1;
+    before = moved.survival[i] = std::min(before, moved.survival[i] * ratio);
+  }
+  return moved;
 }
 
 std::vector<std::string> acceptance_labels(const std::vector<MeasuredAcceptance>& all,
@@ -80,8 +114,7 @@ std::vector<std::string> acceptance_labels(const std::vector<MeasuredAcceptance>
                                            std::int64_t drafts) {
   std::set<std::string> labels;
   for (const MeasuredAcceptance& one : all)
-    if (!one.label.empty() && measures(one, kind, drafts) &&
-        (one.model == model.name || one.family == model.family))
+    if (!one.label.empty() && measured_acceptance(all, model, kind, drafts, one.label))
       labels.insert(one.label);
   return {labels.begin(), labels.end()};
 }

@@ -32,8 +32,9 @@ struct Acceptance {
 // workloads/catalog/acceptance.json.
 std::vector<MeasuredAcceptance> load_acceptance(const std::filesystem::path& file);
 
-// Of the model itself, else of its family; nothing where none was measured with this label, or not
-// with so many drafts.
+// Of the model itself, else of its family. Where neither was measured with this label, but another
+// model was, with and without it: their own of the usual text, times what the label changes there
+// draft by draft. Nothing where none was measured with this label, or not with so many drafts.
 std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptance>& all,
                                               const Model& model, DraftKind kind,
                                               std::int64_t drafts, std::string_view label = "");

@@ -143,13 +143,19 @@ void ServingOperations::sparse_prefill(Segment& s, const Mixer& m, std::int64_t 
     stream(s, Label::attention, WorkKind::softmax, 8 * pairs, 4 * pairs);
     if (entries(m, start + tokens) > m.index_topk) choose(s);
   }
-  prefill_attention(s, {.heads = padded_heads(split(m.heads)),
-                        .kv_heads = 1,
-                        .q_length = tokens,
-                        .kv_length = std::max(start + tokens, tokens),
-                        .qk_dim = m.kv_lora + m.rope_dim,
-                        .v_dim = m.kv_lora,
-                        .window = attended(m, start + tokens)});
+  Work work{.heads = padded_heads(split(m.heads)),
+            .kv_heads = 1,
+            .q_length = tokens,
+            .kv_length = std::max(start + tokens, tokens),
+            .qk_dim = m.kv_lora + m.rope_dim,
+            .v_dim = m.kv_lora,
+            .window = attended(m, start + tokens)};
+  if (!kernels().sparse_attention || m.index_heads == 0 || m.compress > 0)
+    return prefill_attention(s, work);
+  if (layout_.cache == Format::fp8) work.input = Format::fp8;
+  work.kv_length = std::max(start, m.index_topk) + tokens;
+  work.window = m.index_topk;
+  prefill_attention(s, work, *kernels().sparse_attention);
 }
 
 }  // namespace orrery

@@ -121,14 +121,15 @@ void ServingOperations::decode_attention(Segment& s, const Mixer& mixer, Work wo
 
 // Of one prompt; `work` has heads, lengths and widths.
 void ServingOperations::prefill_attention(Segment& s, Work work) const {
+  prefill_attention(s, work, kernels().prefill_attention.value_or(stack_.kernels.attention));
+}
+
+void ServingOperations::prefill_attention(Segment& s, Work work, Library library) const {
   work.kind = WorkKind::attention_forward;
   work.batch = 1;
   work.causal = true;
-  Operation o{.label = Label::attention};
-  o.work = Kernel{
-      .work = work,
-      .library = stack_.serving.kernels.prefill_attention.value_or(stack_.kernels.attention)};
-  s.operations.push_back(o);
+  s.operations.push_back(
+      {.label = Label::attention, .work = Kernel{.work = work, .library = library}});
 }
 
 // Ranks that split a layer's width add up what each made of all rows.
@@ -326,6 +327,12 @@ Segment ServingOperations::decode(const Mixer& mixer, std::int64_t sequences, st
   return s;
 }
 
+// Whether a prompt of so many tokens is attended to as if there were no indexer.
+bool ServingOperations::attends_plainly(const Mixer& m, std::int64_t tokens) const {
+  return kernels().short_prompts_plain && m.index_heads > 0 && m.compress == 0 &&
+         tokens <= m.index_topk;
+}
+
 // Keys and values of a latent history are made anew for the part of a prompt that attends to it.
 Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
                                    std::int64_t tokens) const {
@@ -335,7 +342,7 @@ Segment ServingOperations::prefill(const Mixer& mixer, std::int64_t start,
     delta_prefill(s, mixer, tokens);
     return s;
   }
-  if (is_served_only(mixer)) {
+  if (is_served_only(mixer) && !attends_plainly(mixer, start + tokens)) {
     sparse_prefill(s, mixer, start, tokens);
     return s;
   }

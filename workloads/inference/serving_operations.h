@@ -60,6 +60,7 @@ class ServingOperations {
   void quantise(Segment& s, double elements, Format format, Library library) const;
   void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
   void prefill_attention(Segment& s, Work work) const;
+  void prefill_attention(Segment& s, Work work, Library library) const;
   void norms(Segment& s, const LayerClass& layer, std::int64_t rows) const;
   void all_reduce(Segment& s, std::int64_t rows) const;
   void small_kernels(Segment& s, std::int64_t number) const;
@@ -76,6 +77,7 @@ class ServingOperations {
                      std::int64_t history) const;
   void sparse_prefill(Segment& s, const Mixer& mixer, std::int64_t start,
                       std::int64_t tokens) const;
+  bool attends_plainly(const Mixer& mixer, std::int64_t tokens) const;
   void compress_rows(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void project_groups(Segment& s, const Mixer& mixer, std::int64_t rows) const;
   void feed_forward(Segment& s, std::int64_t width, Activation activation, std::int64_t rows,

@@ -91,8 +91,12 @@ struct ServingKernels {
   // What the choice among an indexer's scores takes, where they are more than are chosen:
   // operations of the fp32 units that take as long, as such kernels go with the clock.
   Sourced<double> index_choice = unstated(0.0);
-  // Prompts of no more tokens than an indexer chooses are attended to whole.
-  bool short_prompts_whole = false;
+  // Attention of prompts over keys that an indexer chose, where it has kernels of its own. They go
+  // through as many keys as it may choose, chosen or not.
+  std::optional<Library> sparse_attention;
+  // Prompts of no more tokens than an indexer chooses pass it by, which launches less; and are
+  // attended to by their own keys and values, as without an indexer.
+  bool short_prompts_whole = false, short_prompts_plain = false;
   // How unlike experts are in how often they are chosen (ExpertRouting).
   Sourced<double> expert_skew = unstated(0.0);
 };

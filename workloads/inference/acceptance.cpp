@@ -96,8 +96,8 @@ std::optional<Acceptance> measured_acceptance(const std::vector<MeasuredAcceptan
   if (own == nullptr || !other) return std::nullopt;
   Acceptance moved{
       .survival = survival_of(own->tokens, drafts),
-      .from = fmt::format("measured for {} on {}, and as much less often right as "
-                          "those of {} on {} are",
+      .from = fmt::format("measured for {} on {}, and changed as "
+                          "those of {} are on {}",
                           own->model, own->text, other->second->model, other->second->text)};
   const std::vector<double> usual = survival_of(other->first->tokens, drafts);
   const std::vector<double> asked = survival_of(other->second->tokens, drafts);

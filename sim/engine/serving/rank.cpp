@@ -64,9 +64,9 @@ void Rank::arrived(Ticks now, const Waiting& waiting) {
   ledger_.records[waiting.request].state = RequestState::queued;
 }
 
-bool Rank::matters(const Waiting& waiting) const {
+bool Rank::matters(const Waiting& waiting, bool open) const {
   const bool first = !queue_.empty() && level(waiting) < queue_.first_level();
-  return plan_.open || (first && running_ < run_.policy.max_sequences);
+  return open || (first && running_ < run_.policy.max_sequences);
 }
 
 void Rank::enqueue(const Waiting& waiting) { queue_.push_back(level(waiting), waiting); }

@@ -131,8 +131,10 @@ class Rank {
   // A request came, and waits from now on; then it is put into the queue.
   void arrived(Ticks now, const Waiting& waiting);
   void enqueue(const Waiting& waiting);
-  // Whether the steps that were planned must stop for it, once it is in the queue.
-  bool matters(const Waiting& waiting) const;
+  // Whether the steps that were planned must stop for it, once it is in the queue. `open`: a
+  // request that arrives could change what follows.
+  bool matters(const Waiting& waiting, bool open) const;
+  bool matters(const Waiting& waiting) const { return matters(waiting, plan_.open); }
 
   // For schedulers. `begin_plan` takes in what was loaded by now; `end_plan` counts the decodes.
   void begin_plan(Ticks now);

@@ -83,7 +83,7 @@ bool Replica::enqueue(Ticks now, const Waiting& waiting) {
   Lane& lane = lanes_[number];
   Rank& to = lane.ranks[rank];
   to.arrived(now, waiting);
-  const bool stops = lane.busy() && (to.matters(waiting) || holds_prompts_at(lane, now));
+  const bool stops = lane.busy() && matters(lane, to, waiting, now);
   const Ticks before = lane.next;
   if (stops) cut(lane, now);
   if (stops && now < lane.next && next_is_planned(lane, now))
@@ -95,12 +95,16 @@ bool Replica::enqueue(Ticks now, const Waiting& waiting) {
   return true;
 }
 
-// Whether the step that runs then holds prompts back, though the first of its leap let them in and
-// started none: the host that plans the next one does not see what comes meanwhile.
-bool Replica::holds_prompts_at(const Lane& lane, Ticks now) const {
-  if (!lane.counts || lane.held > 0) return false;
+// Whether the steps that were planned must stop for a request. The first step of a leap may hold
+// prompts back and the one that runs now let them in, or the other way. While they are held the
+// host that plans the next step does not see what comes; else a full rank needs not stop.
+bool Replica::matters(const Lane& lane, const Rank& to, const Waiting& waiting, Ticks now) const {
+  if (!lane.counts) return to.matters(waiting);
   const std::int64_t done = steps_before(lane, now);
-  return done % run_.policy.balance_steps > 0;
+  if ((lane.held + done) % run_.policy.balance_steps > 0) return true;
+  if (lane.held == 0) return to.matters(waiting);
+  const bool room = to.running() < run_.policy.max_sequences;
+  return to.matters(waiting, room && to.waiting() == 0);
 }
 
 // Of the step that is planned: that of the rank whose host takes longest.

@@ -63,7 +63,7 @@ class Replica {
   bool next_is_planned(const Lane& lane, Ticks now) const;
   Ticks launching(const Lane& lane) const;
   void read_late(Lane& lane, Ticks now);
-  bool holds_prompts_at(const Lane& lane, Ticks now) const;
+  bool matters(const Lane& lane, const Rank& to, const Waiting& waiting, Ticks now) const;
   static std::int64_t steps_before(const Lane& lane, Ticks now);
   void take_in(Lane& lane, Ticks now);
   static void cut(Lane& lane, Ticks now);

@@ -104,6 +104,8 @@ TEST_CASE("tables say which of TensorRT-LLM's kernels they are of") {
   CHECK(library("h200_moe_trtllm1_fp8_block.csv", experts) == Library::trtllm_experts);
   CHECK(library("h200_moe_trtllm_bfloat16.csv", experts) == Library::flashinfer);
   CHECK(library("h200_moe_vllm_fp8_block.csv", experts) == Library::flashinfer);
+  CHECK(library("h200_moe_sglang_fp8_block.csv", experts) == Library::sglang_experts);
+  CHECK(library("gb200_moe_sglang_fp8_block.csv", experts) == Library::deepgemm);
   const std::string latents = "batch_size,num_heads,step,latency_ms\n4,16,1023,0.03\n";
   CHECK(library("h200_mla_decode_trtllm1.csv", latents) == Library::trtllm_latent);
   CHECK(library("h200_mla_decode_trtllm.csv", latents) == Library::flashmla);

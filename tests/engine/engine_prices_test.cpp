@@ -171,6 +171,20 @@ TEST_CASE("stacks launch what their models' code has") {
   CHECK(launched("qwen3-235b-a22b", "trtllm", &ServingKernels::experts_at_once) == -94 * 3);
 }
 
+TEST_CASE("a long prompt's launches have the indexer's, also where short ones pass it by") {
+  const auto e =
+      engine("glm-5", "dgx-h200", {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "sglang");
+  CHECK(e->stack.serving.kernels.short_prompts_plain);
+  const auto launched = [&](bool plain, bool indexed) {
+    Stack stack = e->stack;
+    stack.serving.kernels.short_prompts_plain = plain;
+    return Segments(e->cluster, e->model, e->layout, stack).launches(indexed).operations;
+  };
+  CHECK(launched(true, true) == launched(false, true));
+  // Scores, their softmax and the choice, the indexer's products and streams.
+  CHECK(launched(true, true) >= launched(true, false) + 78 * 6);
+}
+
 TEST_CASE("graphs of prompts leave attention over latents to the host where a stack says so") {
   const auto e = engine("deepseek-r1", "dgx-b200",
                         {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "trtllm");

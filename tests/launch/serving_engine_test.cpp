@@ -52,6 +52,8 @@ bool take(ServedDeployment& d, const ServedDeployment& other, const std::string&
       MOVES(long_prefill),
       MOVES(mixed_steps),
       MOVES(balance_steps),
+      MOVES(batch_wait_steps),
+      MOVES(batch_wait_tokens),
       MOVES(stream_interval),
       MOVES(receive_interval),
       MOVES(watermark),
@@ -86,7 +88,8 @@ TEST_CASE("law of served settings: one that changes is said, or named as missing
       // Ranks of attention wait for each other only where there are some.
       const bool idle = key == "balance_steps" && d.engines[0].layout.attention_dp == 1 &&
                         d.engines[0].policy.scheduler == SchedulerKind::trtllm;
-      if (now == value || idle) continue;
+      const bool waits = d.engines[0].policy.batch_wait_steps > 0;
+      if (now == value || idle || (key == "batch_wait_tokens" && !waits)) continue;
       if (all_of(command_of(moved)) == all_of(before))
         RC_FAIL("a change of " + key + " to " + now.dump() + " does not show:" + all_of(before));
     }
@@ -215,6 +218,15 @@ TEST_CASE("SGLang: engines of prompts know those of decodes") {
   CHECK(value_of(decodes, "--disaggregation-bootstrap-port") == "absent");
 }
 
+TEST_CASE("TensorRT-LLM: prompts that wait for more of them") {
+  ServedDeployment d = served_by("trtllm", {.tp = 8});
+  d.engines[0].policy.batch_wait_steps = 40;
+  d.engines[0].policy.batch_wait_tokens = 0.8;
+  const EngineCommand c = command_of(d);
+  CHECK(c.file["batch_wait_timeout_iters"].get<int>() == 40);
+  CHECK(c.file["batch_wait_max_tokens_ratio"].get<double>() == 0.8);
+}
+
 TEST_CASE("TensorRT-LLM: settings without a flag stand in its file") {
   ServedDeployment d = served_by("trtllm", {.attention_dp = 8, .ep = 4, .etp = 2});
   d.engines[0].policy.balance_steps = 50;
@@ -227,6 +239,7 @@ TEST_CASE("TensorRT-LLM: settings without a flag stand in its file") {
   CHECK(value_of(c, "--max_num_tokens") == "8192");
   CHECK(c.file["enable_attention_dp"].get<bool>());
   CHECK(c.file["attention_dp_config"]["timeout_iters"].get<int>() == 50);
+  CHECK_FALSE(c.file.contains("batch_wait_timeout_iters"));
   CHECK(c.file["kv_cache_config"]["dtype"].text() == "fp8");
   CHECK(c.file["kv_cache_config"]["tokens_per_block"].get<int>() == 32);
   CHECK(c.file["kv_cache_config"]["free_gpu_memory_fraction"].get<double>() == 0.9);

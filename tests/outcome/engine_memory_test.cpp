@@ -45,6 +45,20 @@ TEST_CASE("engine memory: keys of every layer grow with the sequence, where none
   CHECK(m.sequences == c.stack.serving.policy.max_sequences);
 }
 
+TEST_CASE("engine memory: SGLang sizes its cache before it loads what guesses") {
+  const auto blocks = [](const std::string& stack, bool guesses) {
+    ServiceCase c = case_of("deepseek-r1", "dgx-h200", stack);
+    c.engines.layout.tp = 16;
+    const Drafter drafter = mtp_drafter(c.model, c.engines.layout, 2);
+    const EngineMemory m =
+        engine_memory(c.cluster, c.model, c.engines.layout, c.stack, guesses ? &drafter : nullptr);
+    CHECK((m.drafter > Bytes(0)) == guesses);
+    return m.blocks;
+  };
+  CHECK(blocks("sglang", true) == blocks("sglang", false));
+  CHECK(blocks("vllm", true) < blocks("vllm", false));
+}
+
 TEST_CASE("engine memory: a window takes what a sequence has filled of it") {
   const ServiceCase c = case_of("gemma3-27b", "dgx-h200");
   const EngineMemory m = memory_of(c);

@@ -97,11 +97,25 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
   CHECK(unused({{"balance_steps", 4}, {"engines", "DP2"}}) == Keys{"balance_steps"});
   CHECK(unused({{"stack", "trtllm"}, {"balance_steps", 4}}) == Keys{"balance_steps"});
   CHECK(unused({{"stack", "trtllm"}, {"balance_steps", 4}, {"engines", "DP2"}}).empty());
+  CHECK(unused({{"batch_wait_steps", 4}}) == Keys{"batch_wait_steps"});
+  const SortedJson waits = {
+      {"stack", "trtllm"}, {"batch_wait_steps", 4}, {"batch_wait_tokens", 0.5}};
+  CHECK(unused(waits).empty());
+  SortedJson ranks = waits;
+  ranks["engines"] = "DP2";
+  CHECK(unused(ranks) == Keys{"batch_wait_steps", "batch_wait_tokens"});
+  CHECK(error_of({{"stack", "trtllm"}, {"batch_wait_tokens", 1.5}}).find("0 to 1") !=
+        std::string::npos);
   CHECK(unused({{"rank_choice", "least-requests"}}) == Keys{"rank_choice"});
   CHECK(unused({{"rank_choice", "least-requests"}, {"engines", "DP2"}}).empty());
   Catalogues catalogues;
   CHECK(asked({{"chunk", 77}}, catalogues).stack.serving.policy.chunk != 77);
   CHECK(asked({{"chunk", 77}, {"stack", "sglang"}}, catalogues).stack.serving.policy.chunk == 77);
+  const EnginePolicy waiting = asked(waits, catalogues).stack.serving.policy;
+  CHECK(waiting.batch_wait_steps == 4);
+  CHECK(waiting.batch_wait_tokens == 0.5);
+  CHECK(asked({{"ignore_eos", true}}, catalogues).stack.serving.policy.known_ends);
+  CHECK_FALSE(asked({{"chunk", 77}}, catalogues).stack.serving.policy.known_ends);
   const auto front = [&](const char* frontend) {
     return asked({{"frontend", frontend}}, catalogues).stack.serving.policy.front;
   };

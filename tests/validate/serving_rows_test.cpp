@@ -276,6 +276,14 @@ TEST_CASE("recipes and defaults set an engine's limits") {
   // Its script captures steps with prompts from 64 clients on.
   CHECK_FALSE(row_of("inferencex_dsv3:112").engine.limits.mixed_graph_rows);
   CHECK(row_of("inferencex_dsv3:107").engine.limits.mixed_graph_rows == 8192);
+  CHECK_FALSE(row_of("inferencex_dsv3:112").engine.limits.batch_wait_steps);
+  CHECK(row_of("inferencex_dsv3:107").engine.limits.batch_wait_steps == 40);
+  CHECK(row_of("inferencex_dsv3:107").engine.limits.batch_wait_tokens == 0.8);
+  // Scripts of GLM-5 on H200 alone keep SGLang's prefix cache.
+  CHECK(row_of("inferencex_h200:145").engine.limits.prefix_cache);
+  CHECK_FALSE(mtp.engine.limits.prefix_cache);
+  CHECK(row_of("inferencex_dsv3:306").engine.limits.graphs.back().to == 1024);
+  CHECK(row_of("inferencex_dsv3:306").prefill.limits.graphs.empty());
   CHECK(row_of("inferencex_b200:2").engine.limits.token_budget == 16384);  // twice the prompt
   CHECK(row_of("inferencex_h100:500").rule == "R5");
   // One prompt of 8,192 tokens at once on a rank.

@@ -100,9 +100,10 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
   const std::int64_t inner = std::max<std::int64_t>(1, ffn.width / layout_.etp);
   const std::int64_t gate = is_gated(ffn.activation) ? 2 : 1;
   const ServingKernels& kernels = stack_.serving.kernels;
-  const Library own = all <= kernels.small_grouped_rows * layout_.attention_dp
-                          ? kernels.small_grouped_gemm.value_or(stack_.kernels.grouped_gemm)
-                          : stack_.kernels.grouped_gemm;
+  const bool few = all <= kernels.small_grouped_rows * layout_.attention_dp;
+  std::optional<Library> other = few ? kernels.small_grouped_gemm : std::nullopt;
+  if (sends_rows() && kernels.sent_grouped_gemm) other = kernels.sent_grouped_gemm;
+  const Library own = other.value_or(stack_.kernels.grouped_gemm);
   const WeightFormat weights =
       weight_format(part_precision(model_, layout_.precision, ModelPart::experts), stack_);
   const Library library = weights.library.value_or(own);

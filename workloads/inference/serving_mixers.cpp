@@ -146,7 +146,7 @@ void ServingOperations::sparse_prefill(Segment& s, const Mixer& m, std::int64_t 
   Work work{.heads = padded_heads(split(m.heads)),
             .kv_heads = 1,
             .q_length = tokens,
-            .kv_length = std::max(start + tokens, tokens),
+            .kv_length = start + tokens,
             .qk_dim = m.kv_lora + m.rope_dim,
             .v_dim = m.kv_lora,
             .window = attended(m, start + tokens)};

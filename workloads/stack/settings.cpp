@@ -183,6 +183,16 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        s.serving.policy.balance_steps = v.integer(0, most_of_a_step);
      }},
+    {"batch_wait_steps",
+     [](Stack& s, const JsonValue& v) {
+       s.serving.policy.batch_wait_steps = v.integer(0, most_of_a_step);
+     }},
+    {"batch_wait_tokens",
+     [](Stack& s, const JsonValue& v) {
+       const double part = v.number();
+       if (!(part >= 0 && part <= 1)) v.fail("a share of the budget, 0 to 1");
+       s.serving.policy.batch_wait_tokens = part;
+     }},
     {"block_tokens",
      [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},
     {"memory_share",
@@ -196,6 +206,8 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) { s.serving.kernels.sparse_attention = read_library(v); }},
     {"prefill_attention",
      [](Stack& s, const JsonValue& v) { s.serving.kernels.prefill_attention = read_library(v); }},
+    {"sent_grouped_gemm",
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.sent_grouped_gemm = read_library(v); }},
     {"small_grouped_gemm",
      [](Stack& s, const JsonValue& v) { s.serving.kernels.small_grouped_gemm = read_library(v); }},
     {"small_grouped_rows",

@@ -374,9 +374,11 @@ Library attention_library(const FileName& name, bool latent_decode) {
 }
 
 // TensorRT-LLM's experts of FP8 blocks and of NVFP4 are products of its own: CUTLASS, in FP8 on
-// Blackwell DeepGEMM; "trtllm1" is a release before 1.2.
+// Blackwell DeepGEMM; "trtllm1" is a release before 1.2. SGLang's on Blackwell are those that
+// DeepEP sends rows to, by DeepGEMM.
 Library expert_library(const FileName& name) {
-  if (name.framework == "sglang") return Library::sglang_experts;
+  if (name.framework == "sglang")
+    return name.gpu.starts_with("h") ? Library::sglang_experts : Library::deepgemm;
   if (name.framework == "trtllm1") return Library::trtllm_experts;
   const bool blocks = name.format == "fp8_block" || name.format == "nvfp4";
   return name.framework == "trtllm" && blocks ? Library::trtllm_blocks : Library::flashinfer;

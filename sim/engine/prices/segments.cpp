@@ -36,6 +36,11 @@ Launches launches_of(const Segment& segment, bool experts_at_once) {
   return found;
 }
 
+// Tokens of a prompt among whose keys the indexer, if there is one, has to choose.
+std::int64_t long_prompt(const Mixer& mixer) {
+  return (mixer.index_topk + 1) * std::max<std::int64_t>(1, mixer.compress);
+}
+
 }  // namespace
 
 double seconds_of(const PhaseTime& phase) { return total_time(phase).si(); }
@@ -142,7 +147,8 @@ double Segments::latent_launches() const {
     bare.mixer.kind = MixerKind::none;
     const Launches with = launches_of(operations_.layer(layer, 1), false);
     const Launches without = launches_of(operations_.layer(bare, 1), false);
-    const Launches prompt = launches_of(operations_.prefill(layer.mixer, 0, 1), false);
+    const Launches prompt =
+        launches_of(operations_.prefill(layer.mixer, 0, long_prompt(layer.mixer)), false);
     const double collectives = with.collectives - without.collectives;
     all += layers_of_[i] *
            (with.operations - without.operations - collectives - 1 + prompt.operations);
@@ -167,7 +173,7 @@ Launches Segments::launches(bool indexed) const {
       all.operations += key_alone * layers_of_[i];
     }
     add(operations_.layer(layer, 1), layers_of_[i]);
-    add(operations_.prefill(layer.mixer, 0, 1), layers_of_[i]);
+    add(operations_.prefill(layer.mixer, 0, long_prompt(layer.mixer)), layers_of_[i]);
   }
   add(operations_.embedding(1), 1);
   add(operations_.head(1), 1);

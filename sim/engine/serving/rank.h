@@ -188,6 +188,12 @@ class Rank {
     bool left = false;
   };
   Reservation reservation;
+  // Of TensorRT-LLM's: steps for which prompts have waited for more of them, and whether they do.
+  struct BatchWait {
+    std::int64_t steps = 0;
+    bool on = false;
+  };
+  BatchWait batch_wait;
 
  private:
   std::size_t level(const Waiting& waiting) const;

@@ -51,6 +51,13 @@ class RequestQueue {
     const Ring& ring = rings_[first_level()];
     return ring.cells[ring.begin];
   }
+  // Those that wait in their order, as long as `each` says true.
+  template <class Each>
+  void visit(const Each& each) const {
+    for (const Ring& ring : rings_)
+      for (std::size_t i = 0; i < ring.size; ++i)
+        if (!each(ring.cells[(ring.begin + i) & (ring.cells.size() - 1)])) return;
+  }
   void pop() {
     Ring& ring = rings_[first_level()];
     ring.begin = (ring.begin + 1) & (ring.cells.size() - 1);

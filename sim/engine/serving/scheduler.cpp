@@ -10,6 +10,9 @@
 // TensorRT-LLM (cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp): the same, but a request is
 // admitted when all blocks that it and those that run may ever need are there (guaranteed no
 // evict), or those of its prompt (max utilisation: then the last one started is paused for room).
+// With batch wait (tensorrt_llm/_torch/pyexecutor/py_executor.py: _waiting_requests) the prompts
+// that were chosen for a step wait while others decode, until there are enough of them or a number
+// of steps has passed.
 //
 // Our own engine (validation/microbench/serve_scheduler.py; kind simple): the same, but no chunk of
 // a prompt makes another request start again.
@@ -19,6 +22,49 @@
 
 namespace orrery {
 namespace {
+
+std::int64_t watermark(const Rank& rank) {
+  return static_cast<std::int64_t>(rank.run().policy.watermark *
+                                   static_cast<double>(rank.pool().blocks()));
+}
+
+// Tokens of the prompts that a step of so many rows could have.
+std::int64_t chosen_tokens(const Rank& rank, std::int64_t budget) {
+  const EnginePolicy& policy = rank.run().policy;
+  std::int64_t tokens = 0;
+  for (const std::uint32_t s : rank.prefills()) tokens += rank.slot(s).target;
+  const bool all = policy.capacity == CapacityPolicy::no_evict;
+  std::int64_t room = rank.spare() - watermark(rank);
+  if (all) room -= rank.promised() - rank.decodes().blocks_needed(1);
+  std::int64_t sequences = policy.max_sequences - rank.running();
+  rank.queue().visit([&](const Waiting& waiting) {
+    const Request& request = rank.run().requests.requests[waiting.request];
+    const std::int64_t prompt = std::int64_t{request.prompt} + waiting.emitted;
+    room -= rank.blocks_for(all ? rank.most_tokens(request) : prompt) + rank.own_blocks(request);
+    if (room < 0 || sequences-- == 0 || tokens >= budget) return false;
+    tokens += prompt;
+    return true;
+  });
+  return tokens;
+}
+
+// Whether the prompts that could start wait for more.
+bool waits_for_batch(Rank& rank, std::int64_t rows) {
+  const EnginePolicy& policy = rank.run().policy;
+  const bool waits = policy.batch_wait_steps > 0 && policy.batch_wait_tokens > 0;
+  if (!waits || policy.scheduler != SchedulerKind::trtllm) return false;
+  if (rank.run().shape.ranks > 1 || rank.decodes().count() == 0) return false;
+  if (!rank.queue().empty() && rank.queue().front().foreign) return false;  // no prompt is computed
+  const std::int64_t decodes = rank.decodes().count() * rows;
+  const std::int64_t prompts = chosen_tokens(rank, policy.token_budget - decodes);
+  if (prompts == 0) return false;
+  const double enough = policy.batch_wait_tokens * static_cast<double>(policy.token_budget);
+  if (rank.batch_wait.steps < policy.batch_wait_steps &&
+      static_cast<double>(prompts + decodes) < enough)
+    return true;
+  rank.batch_wait.steps = 0;
+  return false;
+}
 
 class MixedScheduler : public Scheduler {
  public:
@@ -32,6 +78,8 @@ class MixedScheduler : public Scheduler {
       made_room = true;
     }
     if (rank.plan().holds_prompts) return rank.end_plan(made_room, true);
+    rank.batch_wait.on = waits_for_batch(rank, rows);
+    if (rank.batch_wait.on) return wait(rank, made_room);
     std::int64_t budget = policy.token_budget - rank.decodes().count() * rows;
     for (std::size_t i = 0; i < rank.prefills().size() && budget > 0; ++i) {
       const std::uint32_t s = rank.prefills()[i];
@@ -49,7 +97,23 @@ class MixedScheduler : public Scheduler {
     return rank.end_plan(made_room, open);
   }
 
+  // Steps without prompts.
+  void stepped(Rank& rank, std::int64_t steps) const override {
+    if (rank.batch_wait.on) rank.batch_wait.steps += steps;
+  }
+
  private:
+  static RankPlan& wait(Rank& rank, bool made_room) {
+    RankPlan& plan = rank.end_plan(made_room, true);
+    const EnginePolicy& policy = rank.run().policy;
+    // Where blocks are not promised, decodes may take those of the prompts that wait.
+    const std::int64_t left = policy.capacity == CapacityPolicy::no_evict
+                                  ? policy.batch_wait_steps - rank.batch_wait.steps
+                                  : 1;
+    plan.most_steps = std::min(plan.most_steps, left);
+    return plan;
+  }
+
   static std::int64_t chunk(const EnginePolicy& policy, std::int64_t left, std::int64_t budget) {
     const bool cut = policy.chunked_prefill && policy.long_prefill > 0;
     return std::min({left, cut ? policy.long_prefill : left, budget});
@@ -68,13 +132,11 @@ class MixedScheduler : public Scheduler {
   // Whether a request that arrives could start before any other ends.
   static bool admit(Rank& rank, std::int64_t rows, std::int64_t budget) {
     const EnginePolicy& policy = rank.run().policy;
-    const auto watermark =
-        static_cast<std::int64_t>(policy.watermark * static_cast<double>(rank.pool().blocks()));
     while (!rank.queue().empty()) {
       if (budget <= 0) return rank.running() < policy.max_sequences;
       const Waiting& front = rank.queue().front();
       const Request& request = rank.run().requests.requests[front.request];
-      std::int64_t reserve = 0, keep_free = watermark;
+      std::int64_t reserve = 0, keep_free = watermark(rank);
       if (policy.scheduler == SchedulerKind::trtllm) {
         const bool all = policy.capacity == CapacityPolicy::no_evict;
         reserve = all ? rank.most_tokens(request) : std::int64_t{request.prompt} + front.emitted;

@@ -3,14 +3,18 @@
 //
 // python/sglang/srt/managers/scheduler.py (get_new_batch_prefill, update_running_batch) and
 // schedule_policy.py (PrefillAdder): a request is admitted while its prompt and its new tokens are
-// fewer than the free tokens less a share of those that running requests may still emit. One prompt
-// at a time is cut, where the step's chunk ends. After a refusal none is tried until a request has
-// ended. schedule_batch.py (retract_decode): where decodes find no room, those that emitted least
-// go back to the end of the queue until there is room for some steps.
+// fewer than the free tokens less a share of those that running requests may still emit; where ends
+// are known, while its prompt is and all fit until they end. One prompt at a time is cut, where the
+// step's chunk ends. After a refusal none is tried until a request has ended. schedule_batch.py
+// (retract_decode): where decodes find no room, those that emitted least go back to the end of the
+// queue until there is room for some steps.
 #include <algorithm>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "sim/engine/serving/known_ends.h"
 #include "sim/engine/serving/scheduler.h"
 
 namespace orrery {
@@ -51,6 +55,21 @@ std::int64_t reserved(const Rank& rank) {
   for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
     sum += new_tokens(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s));
   return rank.blocks_for(static_cast<std::int64_t>(sum * rank.reservation.share / whole));
+}
+
+KnownEnds::Running known_end(const Rank& rank, const Request& request, std::int64_t emitted) {
+  return {.left = rank.outputs(request) - emitted, .held = request.prompt + emitted};
+}
+
+// Of all that runs, where requests start by their ends; else nothing.
+std::optional<KnownEnds> known_ends(const Rank& rank) {
+  const EnginePolicy& policy = rank.run().policy;
+  if (!policy.known_ends || policy.prefix_cache) return std::nullopt;
+  std::vector<KnownEnds::Running> all;
+  for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
+    all.push_back(
+        known_end(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s)));
+  return KnownEnds(std::move(all));
 }
 
 class SglangScheduler : public Scheduler {
@@ -107,14 +126,20 @@ class SglangScheduler : public Scheduler {
     if (rank.queue().empty() || rank.reservation.full)
       return !rank.reservation.full && rank.running() < policy.max_sequences;
     std::int64_t keep = reserved(rank);
+    std::optional<KnownEnds> ends = known_ends(rank);
     while (!rank.queue().empty() && left > 0) {
       const Waiting front = rank.queue().front();
       const Request& request = rank.run().requests.requests[front.request];
       const std::int64_t more = new_tokens(rank, request, front.emitted);
       const std::int64_t beside = std::max<std::int64_t>(keep - rank.decodes().blocks_needed(1), 0);
+      const std::int64_t prompt = std::int64_t{request.prompt} + front.emitted;
+      if (ends) ends->add(known_end(rank, request, front.emitted));
+      const std::int64_t free = rank.pool().available() * policy.block_tokens - prompt;
       std::int64_t planned = 0;
-      const NotAdmitted refusal = rank.admit(
-          left, std::int64_t{request.prompt} + front.emitted + more + 1, beside, planned);
+      const NotAdmitted refusal =
+          ends && !ends->fit(free)
+              ? NotAdmitted::blocks
+              : rank.admit(left, ends ? prompt : prompt + more + 1, beside, planned);
       if (refusal == NotAdmitted::budget) break;
       if (refusal != NotAdmitted::none) {
         rank.reservation.full = true;

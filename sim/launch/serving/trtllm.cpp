@@ -149,6 +149,13 @@ void Trtllm::policy() {
   } else {
     out_.covers("balance_steps");
   }
+  if (p.batch_wait_steps > 0) {
+    out_.file("batch_wait_steps", "batch_wait_timeout_iters", p.batch_wait_steps);
+    out_.file("batch_wait_tokens", "batch_wait_max_tokens_ratio", p.batch_wait_tokens);
+  } else {
+    out_.covers("batch_wait_steps");
+    out_.covers("batch_wait_tokens");  // nothing waits
+  }
   if (e_.layout.attention_dp > 1) {
     if (p.rank_choice == RankChoice::round_robin)
       out_.implied("rank_choice", "Requests are dealt over the ranks with room, in turn.");

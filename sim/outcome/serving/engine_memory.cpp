@@ -57,10 +57,9 @@ std::int64_t window_tokens(const Model& model) {
 }
 
 // What sequences keep beside their tokens, in blocks; and how many of them have states at all.
-void count_sequences(EngineMemory& m, const EnginePolicy& policy, Bytes states, Bytes window,
-                     std::int64_t filled) {
+void count_sequences(EngineMemory& m, const EnginePolicy& policy, double block, Bytes states,
+                     Bytes window, std::int64_t filled) {
   m.sequences = policy.max_sequences;
-  const double block = m.token.si() * static_cast<double>(policy.block_tokens);
   if (block > 0)
     m.beside = {.states = static_cast<std::int64_t>(std::ceil(states.si() / block)),
                 .window = static_cast<std::int64_t>(std::ceil(window.si() / block)),
@@ -158,6 +157,8 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
     window += of_drafter.window;
   }
   m.state = states + window;
+  // SGLang sizes the cache before it loads what guesses: that finds its place in the rest.
+  const bool guesses_in_rest = stack.serving.memory.of == MemoryShare::before_workspace;
   const double share = stack.serving.memory.share;
   const Bytes rest = m.capacity - m.weights - m.workspace;
   switch (stack.serving.memory.of) {
@@ -165,16 +166,17 @@ EngineMemory engine_memory(const Cluster& cluster, const Model& model, const Eng
       m.cache = m.capacity * share - m.weights - m.workspace - m.outside;
       break;
     case MemoryShare::before_workspace:
-      m.cache = m.capacity * share - m.weights;
+      m.cache = m.capacity * share - (m.weights - m.drafter);
       break;
     case MemoryShare::left:
       m.cache = rest * share;
       break;
   }
-  const double block = m.token.si() * static_cast<double>(policy.block_tokens);
+  const double block =
+      (guesses_in_rest ? of_model.token : m.token).si() * static_cast<double>(policy.block_tokens);
   m.blocks = block > 0 ? static_cast<std::int64_t>(std::max(0.0, m.cache.si()) / block)
                        : std::int64_t{1} << 40;
-  count_sequences(m, policy, states, window, window_tokens(model));
+  count_sequences(m, policy, block, states, window, window_tokens(model));
   if (m.blocks >= 1 && m.sequences >= layout.pp) return m;
   m.refusal = fmt::format(
       "the engine does not fit: weights of {} and a workspace of {} leave {} of {} for keys and "

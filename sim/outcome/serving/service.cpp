@@ -124,6 +124,8 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked, const 
                       const EngineMemory& memory, const EnginePrices& prices, bool prefill_only) {
   EnginePolicy policy = policy_of(group, asked);
   policy.max_sequences = memory.sequences;
+  // SGLang's engines that only decode have a rule of their own.
+  if (asked.decode && !prefill_only) policy.known_ends = false;
   return {.shape = {.blocks = memory.blocks,
                     .beside = memory.beside,
                     .ranks = group.layout.attention_dp,

@@ -56,6 +56,8 @@ const std::vector<SchedulerSetting>& scheduler_settings() {
   static const std::vector<SchedulerSetting> all = {
       {"chunk", {sglang}, "SGLang's scheduler; elsewhere --token-budget bounds a step's prompts"},
       {"balance_steps", {trtllm}, "TensorRT-LLM's scheduler"},
+      {"batch_wait_steps", {trtllm}, "TensorRT-LLM's scheduler"},
+      {"batch_wait_tokens", {trtllm}, "TensorRT-LLM's scheduler"},
       {"long_prefill", {vllm, simple}, "vLLM's scheduler"},
       {"mixed_steps", {sglang}, "SGLang's scheduler; the others always mix"},
       {"capacity", {trtllm}, "TensorRT-LLM's scheduler"}};
@@ -92,6 +94,10 @@ std::vector<UnusedSetting> unused_settings(const JsonValue& s, const ServiceCase
   };
   add("balance_steps", has([](const EngineLayout& l) { return l.attention_dp > 1; }),
       "engines with attention DP, such as DP8EP8: others have no ranks that wait for each other");
+  constexpr const char* no_ranks = "engines without attention DP: those with it have balance_steps";
+  const bool waits = !has([](const EngineLayout& l) { return l.attention_dp > 1; });
+  add("batch_wait_steps", waits, no_ranks);
+  add("batch_wait_tokens", waits, no_ranks);
   add("rank_choice", has([](const EngineLayout& l) { return l.attention_dp * l.pp > 1; }),
       "engines with attention DP, such as DP8EP8: others have no ranks to choose from");
   const ServingHost& host = asked.stack.serving.host;
@@ -115,6 +121,12 @@ void read_policy(const JsonValue& s, EnginePolicy& policy) {
   }
   if (const auto v = known(s, policy, "chunk")) policy.chunk = count(*v);
   if (const auto v = known(s, policy, "balance_steps")) policy.balance_steps = count(*v);
+  if (const auto v = known(s, policy, "batch_wait_steps")) policy.batch_wait_steps = count(*v);
+  if (const auto v = known(s, policy, "batch_wait_tokens")) {
+    policy.batch_wait_tokens = v->number();
+    if (!(policy.batch_wait_tokens >= 0 && policy.batch_wait_tokens <= 1))
+      v->fail("a share of the budget, 0 to 1");
+  }
   if (const auto v = known(s, policy, "long_prefill")) policy.long_prefill = count(*v);
   if (const auto v = known(s, policy, "mixed_steps")) policy.mixed_steps = v->boolean();
   if (const auto v = known(s, policy, "capacity")) policy.capacity = capacity_policy_text.from(*v);

@@ -43,6 +43,10 @@ std::vector<Setting> of_engines() {
       {"chunk", integer, limits, "SGLang: tokens of a prompt in a step at most"},
       {"balance_steps", integer, limits,
        "TensorRT-LLM: steps that prompts of a rank wait for those of other attention-DP ranks"},
+      {"batch_wait_steps", integer, limits,
+       "TensorRT-LLM: steps that prompts wait for more of them while others decode"},
+      {"batch_wait_tokens", number, limits,
+       "TensorRT-LLM: the share of a step's rows at which they wait no longer"},
       {"block_tokens", integer, limits, "tokens of a block of keys and values"},
       {"memory_share", number, limits, "of the memory that weights and cache may take"},
       {"prefix_cache", on_off, limits, "whether prompts that begin alike are computed once"},
@@ -83,6 +87,9 @@ std::vector<Setting> of_traffic() {
        "tokens of a prompt: 1024, uniform:100:2000, ratio:8192:0.8, "
        "lognormal:500:1.2:32768"},
       {"osl", text, traffic, "tokens of an answer, as isl"},
+      {"ignore_eos", on_off, traffic,
+       "clients take no end of text for an answer, as benchmarks do: SGLang without a prefix cache "
+       "then starts what finds room until its end"},
       {"trace", text, traffic, "name or file of a trace: its lengths, prefixes and arrivals"},
       {"classes", json, traffic,
        "kinds of requests: [{\"name\": \"chat\", \"share\": 0.8, \"isl\": 500, \"osl\": 200, "

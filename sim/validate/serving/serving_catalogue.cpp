@@ -362,6 +362,14 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       workers.limits.eager = true;
       open.taken.push_back("neither graphs nor a compiler");
     }
+    if (!recipe.set.graphs.empty() && workers.limits.graphs.empty()) {
+      workers.limits.graphs = recipe.set.graphs;
+      open.taken.push_back(fmt::format("graphs of up to {} rows", recipe.set.graphs.back().to));
+    }
+    if (recipe.set.prefix_cache && !workers.limits.prefix_cache) {
+      workers.limits.prefix_cache = true;
+      open.taken.emplace_back("a prefix cache");
+    }
     if (recipe.set.memory_share && !workers.limits.memory_share) {
       workers.limits.memory_share = recipe.set.memory_share;
       open.taken.push_back(fmt::format("{} of the memory", *recipe.set.memory_share));
@@ -372,6 +380,10 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
     open.number("tokens handed out", recipe.set.stream_interval, workers.limits.stream_interval);
     open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
     open.number("steps of balance", recipe.set.balance_steps, workers.limits.balance_steps);
+    if (recipe.set.batch_wait_steps && !workers.limits.batch_wait_steps)
+      workers.limits.batch_wait_tokens = recipe.set.batch_wait_tokens;
+    open.number("steps of batch wait", recipe.set.batch_wait_steps,
+                workers.limits.batch_wait_steps);
     open.number("graphs of prompts up to", recipe.set.mixed_graph_rows,
                 workers.limits.mixed_graph_rows);
     if (recipe.set.waves && !waves) {

@@ -96,11 +96,22 @@ ServingNumber read_number(const JsonValue& at) {
   return number;
 }
 
+std::vector<GraphSizes> read_graphs(const JsonValue& at) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  std::vector<GraphSizes> graphs;
+  for (const JsonValue& sizes : at.items())
+    graphs.push_back(
+        {.to = sizes.at("to").integer(1, most), .by = sizes.at("by").integer(1, most)});
+  return graphs;
+}
+
 ServingSettings read_settings(const JsonValue& at) {
-  at.expect_only({"cache", "gemm", "grouped_gemm", "frontend", "token_budget", "chunk",
-                  "max_sequences", "receive_interval", "stream_interval", "drafts", "waves",
-                  "balance_steps", "mixed_graph_rows", "accept", "guesses_ahead", "gathers_rows",
-                  "memory_share", "eager"});
+  at.expect_only(
+      {"cache",        "gemm",          "grouped_gemm",     "frontend",          "token_budget",
+       "chunk",        "max_sequences", "receive_interval", "stream_interval",   "drafts",
+       "waves",        "balance_steps", "batch_wait_steps", "batch_wait_tokens", "mixed_graph_rows",
+       "accept",       "guesses_ahead", "gathers_rows",     "memory_share",      "eager",
+       "prefix_cache", "graphs"});
   ServingSettings set;
   if (const auto cache = at.find("cache")) {
     set.cache = format_text.find(cache->text());
@@ -120,7 +131,13 @@ ServingSettings read_settings(const JsonValue& at) {
   read("drafts", set.drafts);
   read("waves", set.waves);
   read("balance_steps", set.balance_steps);
+  read("batch_wait_steps", set.batch_wait_steps);
   read("mixed_graph_rows", set.mixed_graph_rows);
+  if (const auto enough = at.find("batch_wait_tokens")) {
+    set.batch_wait_tokens = enough->number();
+    if (!(set.batch_wait_tokens > 0 && set.batch_wait_tokens <= 1))
+      enough->fail("a share above 0, up to 1");
+  }
   if (const auto accept = at.find("accept")) set.accept = accept->text();
   if (const auto share = at.find("memory_share")) {
     set.memory_share = share->number();
@@ -128,6 +145,8 @@ ServingSettings read_settings(const JsonValue& at) {
   }
   set.gathers_rows = flag_at(at, "gathers_rows");
   set.eager = flag_at(at, "eager");
+  set.prefix_cache = flag_at(at, "prefix_cache");
+  if (const auto graphs = at.find("graphs")) set.graphs = read_graphs(*graphs);
   if (at.find("guesses_ahead")) set.guesses_ahead = flag_at(at, "guesses_ahead");
   return set;
 }
@@ -210,9 +229,7 @@ OfflineBench read_bench(const JsonValue& at) {
     bench.requests.push_back({.prompt = run.at("prompt").integer(1, most),
                               .output = run.at("output").integer(1, most),
                               .count = run.at("count").integer(1, most)});
-  for (const JsonValue& sizes : at.at("graphs").items())
-    bench.graphs.push_back(
-        {.to = sizes.at("to").integer(1, most), .by = sizes.at("by").integer(1, most)});
+  bench.graphs = read_graphs(at.at("graphs"));
   return bench;
 }
 

@@ -52,11 +52,14 @@ struct ServingSettings {
   std::optional<Library> gemm, grouped_gemm;
   std::optional<Frontend> frontend;
   std::optional<ServingNumber> token_budget, chunk, max_sequences, receive_interval,
-      stream_interval, drafts, waves, balance_steps, mixed_graph_rows;
+      stream_interval, drafts, waves, balance_steps, batch_wait_steps, mixed_graph_rows;
+  double batch_wait_tokens = 0;        // EnginePolicy
   std::string accept;                  // label of the text of which guessed tokens were counted
   std::optional<bool> guesses_ahead;   // ServingHost
   bool gathers_rows = false;           // EngineLayout
   bool eager = false;                  // EngineGroup
+  bool prefix_cache = false;           // EnginePolicy
+  std::vector<GraphSizes> graphs;      // captured; empty: the engine's own
   std::optional<double> memory_share;  // ServingMemory
 };
 

@@ -31,11 +31,14 @@ struct ServingLimits {
   std::optional<std::int64_t> stream_interval;   // tokens of a request handed out at once
   std::optional<std::int64_t> receive_interval;  // steps between two looks for new requests
   std::optional<std::int64_t> balance_steps;     // that prompts wait for those of other ranks
+  std::optional<std::int64_t> batch_wait_steps;  // that prompts wait for more of them
+  double batch_wait_tokens = 0;                  // the share of the budget that is enough
   std::optional<std::int64_t> mixed_graph_rows;  // steps with prompts of so many run in graphs
   std::optional<double> memory_share;            // for weights and cache, as the engine means it
   std::vector<GraphSizes> graphs;                // captured; empty: the engine's own
   std::optional<Frontend> frontend;
   bool eager = false;                   // neither graphs nor a compiler
+  bool prefix_cache = false;            // prompts are random: no two begin alike
   std::optional<Library> grouped_gemm;  // of experts, where it is not the engine's own
 };
 // Engines of one kind: all of an aggregated deployment, or those of one role.

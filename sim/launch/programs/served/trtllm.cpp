@@ -27,6 +27,10 @@ void ServedReader::trtllm_rules() {
     reading_.set(said, "prefix_cache", truth_of(said));
   };
   r["enable_chunked_prefill"] = cut_prompts();
+  r["batch_wait_timeout_iters"] = s_.whole("batch_wait_steps");
+  r["batch_wait_max_tokens_ratio"] = [this](const Said& said) {
+    reading_.set(said, "batch_wait_tokens", number_of(said, 0, 1));
+  };
   r["scheduler_config.capacity_scheduler_policy"] = [this](const Said& said) {
     const std::string policy = one_of(said, {"guaranteed_no_evict", "max_utilization"});
     reading_.set(said, "capacity", policy == "max_utilization" ? "max-utilisation" : "no-evict");

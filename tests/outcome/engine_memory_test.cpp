@@ -48,7 +48,7 @@ TEST_CASE("engine memory: keys of every layer grow with the sequence, where none
 TEST_CASE("engine memory: SGLang sizes its cache before it loads what guesses") {
   const auto blocks = [](const std::string& stack, bool guesses) {
     ServiceCase c = case_of("deepseek-r1", "dgx-h200", stack);
-    c.engines.layout.tp = 16;
+    c.engines.layout.tp = c.engines.layout.etp = 16;
     const Drafter drafter = mtp_drafter(c.model, c.engines.layout, 2);
     const EngineMemory m =
         engine_memory(c.cluster, c.model, c.engines.layout, c.stack, guesses ? &drafter : nullptr);

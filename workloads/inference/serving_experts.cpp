@@ -35,6 +35,12 @@ bool ServingOperations::sends_rows() const {
          stack_.communication.expert_library != CollectiveLibrary::nccl;
 }
 
+// DeepEP's normal mode, for prompts: the size of what a rank gets is known when all have said how
+// many rows they send (deep_ep/buffer.py: dispatch; csrc/deep_ep.cpp spins on the host until then).
+bool ServingOperations::waits_for_counts() const {
+  return sends_rows() && stack_.communication.expert_library == CollectiveLibrary::deepep;
+}
+
 // Ranks of tensor parallelism that hold the same rows send a part of them each (sglang/srt/layers/
 // communicator.py: _scatter_hidden_states_and_residual; vLLM's use_sequence_parallel_moe).
 std::int64_t ServingOperations::rows_of_rank(std::int64_t rows) const {

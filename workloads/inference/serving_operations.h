@@ -21,6 +21,9 @@ class ServingOperations {
   ServingOperations(const Model& model, const EngineLayout& layout, const Stack& stack)
       : model_(model), layout_(layout), stack_(stack), precision_(layout.precision) {}
   const ServingKernels& kernels() const { return stack_.serving.kernels; }
+  // Whether the host waits in each layer of a prompt for the counts of rows that are sent to a
+  // rank.
+  bool waits_for_counts() const;
   // The same, with products in the precision that the checkpoint has for a part.
   ServingOperations of(ModelPart part) const;
 

@@ -45,6 +45,8 @@ class Segments {
   Launches launches(bool indexed) const;
   // Of these, operations of attention over latents, from its first product to its last but one.
   double latent_launches() const;
+  // Whether the host waits in each layer for the counts of rows that are sent to a rank.
+  bool waits_for_counts() const { return operations_.waits_for_counts(); }
 
  private:
   PhaseTime price(const Segment& segment, bool in_graph) const;

@@ -137,7 +137,7 @@ class SglangScheduler : public Scheduler {
       const std::int64_t free = rank.pool().available() * policy.block_tokens - prompt;
       std::int64_t planned = 0;
       const NotAdmitted refusal =
-          ends && !ends->fit(free)
+          ends && rank.running() > 0 && !ends->fit(free)
               ? NotAdmitted::blocks
               : rank.admit(left, ends ? prompt : prompt + more + 1, beside, planned);
       if (refusal == NotAdmitted::budget) break;

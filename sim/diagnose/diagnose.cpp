@@ -47,7 +47,7 @@ std::string action_of(const Finding& finding, const Stack& stack) {
 std::vector<Action> actions_of(const std::vector<Finding>& findings, const Stack& stack) {
   std::vector<Action> actions;
   for (const Finding& f : findings)
-    if (f.kind != CauseKind::healthy && f.probability >= least_probability)
+    if (is_fault(f.kind) && f.probability >= least_probability)
       actions.push_back({.cause = f.kind,
                          .sentence = action_of(f, stack),
                          .gain = f.faulty_s / std::max(1e-9, f.healthy_s) - 1,
@@ -86,6 +86,8 @@ std::string title_of(const Finding& finding) {
   return at_rank(cause_of(finding.kind).title, finding.rank);
 }
 
+const std::string& what_to_check() { return cause_of(CauseKind::another_run).action; }
+
 Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
                    const Observations& observations) {
   Diagnosis out;
@@ -98,7 +100,8 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));
   for (Finding& finding : out.findings) number_ranks(finding, out.seen.ranks, healthy.alone);
   out.healthy = out.first().kind == CauseKind::healthy;
-  if (!out.healthy) out.actions = actions_of(out.findings, scenario.stack);
+  out.another_run = out.first().kind == CauseKind::another_run;
+  if (is_fault(out.first().kind)) out.actions = actions_of(out.findings, scenario.stack);
   if (is_training(scenario.job.task)) out.traps = find_traps(scenario);
   out.to_measure = to_measure(out.findings);
   if (!prediction.memory.fits)

@@ -30,6 +30,8 @@ struct Diagnosis {
   std::string to_measure;
   std::vector<std::string> notes;  // of the files: what was left out or assumed
   bool healthy = false;            // nothing found
+  // What was measured is most likely not what was predicted: nothing can be told of causes.
+  bool another_run = false;
   Seen seen;
 
   const Finding& first() const { return findings.front(); }
@@ -41,5 +43,7 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
 
 // The cause's title, or its action, at a rank.
 std::string title_of(const Finding& finding);
+// What to check where another run was predicted than the one that was measured.
+const std::string& what_to_check();
 
 }  // namespace orrery

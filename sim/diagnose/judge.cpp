@@ -126,6 +126,7 @@ class Weighing {
     out.deviation = profiled ? std::hypot(base, unseen_kernels * std::sqrt(unknown) / state.step_s,
                                           state.unknown.host)
                              : std::max(base, step_noise_);
+    out.deviation = std::hypot(out.deviation, state.unknown.parts);
     out.log_ratio = std::log((state.step_s + out.moved_s) / state.healthy_s);
     return out;
   }
@@ -315,6 +316,7 @@ Finding best_of(const Cause& cause, const std::vector<Weighed>& all, const RunSt
   finding.faulty_s = state.step_s + state.occasional_s + guess.moved_s;
   finding.healthy_s = finding.faulty_s - (state.step_s + state.occasional_s - healthy.step_s) -
                       moved_by(cause.kind, state, guess) - guess.alone_s;
+  if (!is_fault(cause.kind)) finding.healthy_s = finding.faulty_s;
   finding.misfit = weighing.misfit(state);
   finding.matches = weighing.matches(state);
   return finding;

@@ -105,6 +105,54 @@ TEST_CASE("a step alone says how far it is from the prediction, and that it tell
   CHECK(run(like + "--step 190ms").code == 0);
 }
 
+TEST_CASE("a step far from the predicted is no healthy run's, and no cause is named") {
+  const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
+  const std::pair<std::string, std::string> cases[] = {{"10s", "57 times the predicted"},
+                                                       {"5h", " times the predicted"},
+                                                       {"1us", " of the predicted"}};
+  for (const auto& [step, words] : cases) {
+    const Outcome outcome = run(like + "--step " + step);
+    INFO(outcome.out);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.starts_with("This is not the run that was predicted"));
+    CHECK(outcome.out.find(words) != std::string::npos);
+    CHECK(outcome.out.find("the unit of the step") != std::string::npos);
+    CHECK(outcome.out.find("What explains it") == std::string::npos);
+    CHECK(outcome.out.find("What to do") == std::string::npos);
+  }
+  const Outcome json = run(like + "--json --step 10s");
+  CHECK(json.out.find("\"another_run\": true") != std::string::npos);
+  CHECK(json.out.find("\"healthy\": false") != std::string::npos);
+  CHECK(json.out.find("\"actions\": []") != std::string::npos);
+  CHECK(run(like + "--json --step 180ms").out.find("\"another_run\": false") != std::string::npos);
+}
+
+TEST_CASE("the log of another run is no diagnosis of this one") {
+  const std::string files = ORRERY_SOURCE_DIR "/tests/observe/files/";
+  for (const char* name : {"nemo2.log", "megatron_deepspeed.log", "kineto_small.json"}) {
+    const Outcome outcome =
+        run("diagnose --like " + faults + "/programs/fsdp-1b.json " + files + name);
+    INFO(name << outcome.out);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.starts_with("This is not the run that was predicted"));
+  }
+}
+
+TEST_CASE("what is less likely than not is told as most likely, not as a fact") {
+  const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
+  bool tried = false;
+  for (const char* step : {"195ms", "200ms", "205ms", "210ms", "215ms", "220ms"}) {
+    const Outcome outcome = run(like + "--step " + step);
+    if (outcome.code != 0) break;
+    const std::size_t at = outcome.out.find('(') + 1;
+    const int likely = std::stoi(outcome.out.substr(at, outcome.out.find('%') - at));
+    INFO(outcome.out);
+    if (likely != 50) CHECK(outcome.out.starts_with(likely > 50 ? "Nothing" : "Most likely no"));
+    tried |= likely < 50;
+  }
+  CHECK(tried);
+}
+
 TEST_CASE("a program's own configuration says what ran, and actions come in its words") {
   const Outcome outcome =
       run("diagnose --like " ORRERY_SOURCE_DIR

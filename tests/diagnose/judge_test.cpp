@@ -39,7 +39,7 @@ TEST_CASE("law: faults that show themselves through noise are found") {
   for (const ScenarioWords& words : varied_scenarios()) {
     const HealthyRun run = healthy_run(words, 4);
     for (const Cause& cause : causes()) {
-      if (cause.kind == CauseKind::healthy || !touches(run, cause.kind)) continue;
+      if (!is_fault(cause.kind) || !touches(run, cause.kind)) continue;
       const double low = std::max(0.3, cause.least), high = std::min(2.0, cause.most);
       const double strength = low * std::pow(high / low, random.uniform());
       const auto rank = static_cast<std::size_t>(4 * random.uniform());
@@ -73,6 +73,50 @@ TEST_CASE("law: a healthy run is healthy, and probabilities add up to one") {
     CHECK(sum == Approx(1));
     for (std::size_t i = 1; i < found.size(); ++i)
       CHECK(found[i].probability <= found[i - 1].probability);
+  }
+}
+
+// A step of another model or batch, or one in another unit.
+TEST_CASE("law: a step that is far from the predicted, either way, is another run's") {
+  const auto first_of = [](const HealthyRun& run, double ratio) {
+    const Seen seen{.readings = {{.symptom = Symptom::step, .value = std::log(ratio)}}};
+    return judge(run.state, model_noise, seen, run.links).front();
+  };
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 1);
+    for (const double ratio : {1e-6, 1e-3, 0.1, 60.0, 1e3, 1e6}) {
+      const Finding first = first_of(run, ratio);
+      INFO(ratio);
+      CHECK(first.kind == CauseKind::another_run);
+      CHECK(first.probability > 0.9);
+      CHECK(first.strength == Approx(ratio).epsilon(0.01));
+      CHECK(first.healthy_s == first.faulty_s);  // it costs nothing
+    }
+    // Runs differ from predictions by a few tens of percent, and faults make steps longer.
+    for (const double ratio : {0.9, 1.0, 1.1})
+      CHECK(first_of(run, ratio).kind == CauseKind::healthy);
+    for (const double ratio : {1.5, 2.0, 4.0})
+      CHECK(first_of(run, ratio).kind != CauseKind::another_run);
+  }
+}
+
+// Its profile is another one, too: kernels, waits and idle times are none of the predicted.
+TEST_CASE("a profile of another run is told, and none of a fault of this one") {
+  for (const double times : {0.02, 50.0}) {
+    const HealthyRun run = healthy_run(varied_scenarios().front(), 2);
+    RunState other = run.state;
+    other.step_s *= times;
+    for (RankState& r : other.ranks) {
+      r.products_s *= 1.4 * times;
+      r.attention_s *= 0.5 * times;
+      r.memory_bound_s *= 0.8 * times;
+      r.optimizer_s *= times;
+      r.idle_s += 0.05 * other.step_s;
+    }
+    Finding first = findings_of(run, other).front();
+    INFO(times);
+    CHECK(first.kind == CauseKind::another_run);
+    CHECK(first.probability > 0.9);
   }
 }
 

@@ -19,6 +19,8 @@ namespace {
 constexpr double least_shown = 0.05, least_gain_shown = 0.5;
 // Below this probability the first cause is one of several.
 constexpr double likely = 0.5;
+// From here on a step is so many times the predicted, and no longer so many percent above it.
+constexpr double many_times = 5;
 constexpr std::size_t evidence_shown = 5, told_shown = 6;
 constexpr int actions_shown = 5;
 
@@ -74,9 +76,8 @@ void add_findings(Document& document, const Diagnosis& d) {
   Table table({"cause", "probability", "costs"}, {Align::left});
   for (const Finding& f : d.findings)
     if (f.probability >= least_shown)
-      table.add(
-          {title_of(f), percent(f.probability, 0),
-           f.kind == CauseKind::healthy ? "" : signed_percent(f.faulty_s / f.healthy_s - 1, 0)});
+      table.add({title_of(f), percent(f.probability, 0),
+                 is_fault(f.kind) ? signed_percent(f.faulty_s / f.healthy_s - 1, 0) : ""});
   document.table(table);
   Table evidence({"what tells it", "seen", "under this cause", "healthy"}, {Align::left});
   std::size_t shown = 0;
@@ -121,14 +122,31 @@ void add_traps(Document& document, const Diagnosis& d) {
                             : trap.sentence);
 }
 
+// What is told first; below one half it is no fact.
+std::string titled(const Finding& first) {
+  const std::string title = title_of(first);
+  return fmt::format("{} ({})",
+                     first.probability >= likely ? capitalised(title) : "Most likely " + title,
+                     percent(first.probability, 0));
+}
+
+// How a step lies to the predicted one: "48% above", "57 times", "1/320 of".
+std::string against_predicted(const Gap& gap) {
+  const double ratio = gap.measured_s / gap.predicted_s;
+  const auto figure = [](double times) {
+    return times < 10 ? fmt::format("{:.1f}", times) : grouped(std::llround(times));
+  };
+  if (ratio >= many_times) return figure(ratio) + " times";
+  if (ratio <= 1 / many_times) return "1/" + figure(1 / ratio) + " of";
+  return fmt::format("{} {}", percent(std::abs(ratio - 1), 0), ratio < 1 ? "below" : "above");
+}
+
 std::string summary(const Diagnosed& asked) {
   const Diagnosis& d = *asked.diagnosis;
   const Prediction& p = asked.simulated.prediction;
-  const double ratio = d.gap.measured_s / d.gap.predicted_s - 1;
-  return fmt::format("{} a step, {} {} the predicted {} (90% range {} to {})",
-                     to_text(Seconds(d.gap.measured_s)), percent(std::abs(ratio), 0),
-                     ratio < 0 ? "below" : "above", to_text(p.step_time), to_text(p.low),
-                     to_text(p.high));
+  return fmt::format("{} a step, {} the predicted {} (90% range {} to {})",
+                     to_text(Seconds(d.gap.measured_s)), against_predicted(d.gap),
+                     to_text(p.step_time), to_text(p.low), to_text(p.high));
 }
 
 }  // namespace
@@ -137,22 +155,24 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
   const Diagnosis& d = *asked.diagnosis;
   Document document(full, width);
   if (d.healthy) {
-    document.line(fmt::format("Nothing is wrong that these files show ({}): {}.",
-                              percent(d.first().probability, 0), summary(asked)));
+    document.line(fmt::format("{}: {}.", titled(d.first()), summary(asked)));
     if (!d.to_measure.empty()) document.paragraph(d.to_measure);
     return document;
   }
-  if (d.first().probability >= likely)
-    document.title(capitalised(title_of(d.first())) +
-                   fmt::format(" ({})", percent(d.first().probability, 0)));
+  if (d.first().probability >= likely || d.another_run)
+    document.title(titled(d.first()));
   else
     document.title("Several causes would explain this run");
   document.line(summary(asked) + ".");
-  document.gap();
-  add_gap(document, d.gap);
-  add_findings(document, d);
+  if (d.another_run) {
+    document.paragraph(what_to_check());
+  } else {
+    document.gap();
+    add_gap(document, d.gap);
+    add_findings(document, d);
+  }
   add_actions(document, d);
-  add_traps(document, d);
+  if (!d.another_run) add_traps(document, d);
   if (!d.to_measure.empty()) document.paragraph(d.to_measure);
   if (!d.notes.empty()) document.heading("Of the files");
   for (const std::string& note : d.notes) document.item(note);
@@ -196,6 +216,7 @@ Json diagnosis_json(const Diagnosed& asked) {
                      {"remedy", trap.remedy},
                      {"gain", trap.gain ? Json(*trap.gain) : Json()}});
   return {{"healthy", d.healthy},
+          {"another_run", d.another_run},
           {"gap",
            {{"predicted_step_s", d.gap.predicted_s},
             {"measured_step_s", d.gap.measured_s},

@@ -42,6 +42,7 @@ enum class CauseKind : std::uint8_t {
   small_buckets,         // many small collectives
   no_overlap,            // collectives do not run beside compute
   one_bucket,            // one bucket, or one unit of sharding, holds the model
+  another_run,           // none: what was measured is not what was predicted
 };
 inline constexpr auto cause_text = enum_names<CauseKind>({"healthy",
                                                           "straggling-host",
@@ -68,8 +69,13 @@ inline constexpr auto cause_text = enum_names<CauseKind>({"healthy",
                                                           "slow-network",
                                                           "small-buckets",
                                                           "no-overlap",
-                                                          "one-bucket"});
+                                                          "one-bucket",
+                                                          "another-run"});
 inline constexpr std::size_t cause_count = cause_text.count;
+// Whether something is wrong with the run: not with what was asked, and not nothing.
+constexpr bool is_fault(CauseKind kind) {
+  return kind != CauseKind::healthy && kind != CauseKind::another_run;
+}
 
 // An entry of sim/diagnose/catalog/causes.json.
 struct Cause {

@@ -210,6 +210,21 @@ void faults_of_programs(RunState& s, CauseKind kind, double x) {
   }
 }
 
+// Parts of another run lie a factor of two from those of the predicted, once its step is as long.
+// Judged, and wide enough to hide the grid of ratios.
+const double other_parts = std::log(2);
+
+// All of a step takes `ratio` times as long.
+void be_another(RunState& s, double ratio) {
+  s.step_s *= ratio;
+  for (RankState& r : s.ranks)
+    for (double RankState::*part :
+         {&RankState::products_s, &RankState::attention_s, &RankState::memory_bound_s,
+          &RankState::optimizer_s, &RankState::exposed_s, &RankState::idle_s})
+      r.*part *= ratio;
+  s.unknown.parts = other_parts;
+}
+
 // Seconds of a gather that all ranks join, of the bytes that the run's collectives have.
 double gather_s(const Scenario& s) {
   const std::int64_t ranks = s.cluster.gpus;
@@ -284,6 +299,9 @@ RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank, cons
                     int form) {
   switch (kind) {
     case CauseKind::healthy:
+      break;
+    case CauseKind::another_run:
+      be_another(s, x);
       break;
     case CauseKind::straggling_host:
       s.ranks[rank].idle_s += x * s.healthy_s;

@@ -49,6 +49,9 @@ struct Uncertain {
   double clock = 0;      // ranks differ by so much, as a logarithm
   double attention = 0;  // its time, as a logarithm
   double launching = 0;  // calls that launch, over the kernels' time
+  // Another run has other parts: each lies so far from the predicted, as a logarithm, and so far in
+  // shares of the step.
+  double parts = 0;
 };
 
 struct RunState {

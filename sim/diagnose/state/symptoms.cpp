@@ -112,6 +112,33 @@ double chance_of(const Reading& reading, const RunState& state) {
   }
 }
 
+// What another run than the predicted has in its place. Shares are of the predicted step, and go
+// with the step.
+double of_other_parts(const Reading& reading, const RunState& state, double base) {
+  if (state.unknown.parts <= 0) return 0;
+  const double step = state.step_s / state.healthy_s;
+  switch (reading.symptom) {
+    case Symptom::products:
+    case Symptom::attention:
+    case Symptom::memory_bound:
+    case Symptom::optimizer:
+      return reading.rank < 0 ? state.unknown.parts : 0;
+    case Symptom::call_bytes:
+      return state.unknown.parts;
+    case Symptom::exposed:
+    case Symptom::wait:
+    case Symptom::late:
+    case Symptom::idle:
+    case Symptom::forward:
+      return state.unknown.parts * step;
+    case Symptom::occasional:
+    case Symptom::data:
+      return base * step;
+    default:
+      return 0;
+  }
+}
+
 bool is_of_ranks(Symptom symptom) { return symptom >= Symptom::products; }
 
 std::vector<SymptomNoise> load_noise() {
@@ -154,7 +181,8 @@ double deviation_of(const Reading& reading, double added, double healthy, const 
       reading.symptom == Symptom::suspended ? reading.slice * std::max(0.0, added) : 0;
   return std::sqrt(own * own + quantum + std::pow(noise.relative * added, 2) +
                    std::pow(noise.relative * healthy, 2) + reading.noise * reading.noise +
-                   std::pow(chance_of(reading, state), 2));
+                   std::pow(chance_of(reading, state), 2) +
+                   std::pow(of_other_parts(reading, state, noise.base), 2));
 }
 
 void add_of_ranks(Readings& readings, Symptom symptom,

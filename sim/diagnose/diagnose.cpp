@@ -95,6 +95,8 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   RunState healthy = healthy_state(scenario, prediction, ranks_seen(observations, gpus).size());
   healthy.profiled.loader_is_unnamed = !name_loader(observations.profiles);
   healthy.profiled.products_hold_slices = !tell_slices_of_products(observations.profiles);
+  healthy.profiled.exposed_wait =
+      share_of_wait_exposed(observations.profiles, observations.told_step(), healthy);
   out.seen = seen_of(observations, healthy, scenario);
   out.gap = gap_of(healthy, out.seen.readings);
   out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));

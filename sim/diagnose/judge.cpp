@@ -275,6 +275,10 @@ double moved_by(CauseKind kind, const RunState& state, const StepGuess& guess) {
     case CauseKind::one_bucket:
     case CauseKind::no_overlap:
       return state.alone ? 0 : freed(guess);
+    // Slow collectives run beside few kernels: as far as that was predicted, and was seen.
+    case CauseKind::slow_network:
+    case CauseKind::slow_scale_up:
+      return std::max(freed(guess), -state.unknown.freed_s);
     default:
       return 0;
   }

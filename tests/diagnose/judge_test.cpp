@@ -171,6 +171,34 @@ TEST_CASE("kernels that a fault frees of collectives beside them do not make it 
   CHECK(healthy_s(CauseKind::straggling_host, 0.6, 0.1) < 0.97 * before);
 }
 
+// Collectives on slow links run beside few kernels, which are shorter then: as far as that is
+// predicted it is the fault's, and no sign of a faster run.
+TEST_CASE("kernels that slow links free are given back, and only where they were seen shorter") {
+  int tried = 0;
+  for (const int dp : {16, 32, 64}) {
+    const HealthyRun run = healthy_run({.layout = {.dp = dp, .zero_stage = 3}}, 2);
+    const RunState slow = with_fault(run.state, CauseKind::slow_network, 3, 0, run.links);
+    UNSCOPED_INFO(dp << ": " << slow.unknown.freed_s / run.state.healthy_s << ", "
+                     << slow.step_s / run.state.healthy_s);
+    if (slow.unknown.freed_s < 0.01 * run.state.healthy_s) continue;
+    ++tried;
+    const auto healthy_s = [&](double shorter_s) {
+      RunState state = slow;
+      state.step_s -= shorter_s;
+      for (RankState& r : state.ranks) r.products_s -= shorter_s;
+      const Finding first = findings_of(run, state).front();
+      CHECK(first.kind == CauseKind::slow_network);
+      return first.healthy_s / run.state.healthy_s;
+    };
+    CHECK(healthy_s(0) == Approx(1).epsilon(0.02));
+    CHECK(healthy_s(slow.unknown.freed_s) == Approx(1).epsilon(0.02));
+    // Kernels that are shorter by more are those of a faster run.
+    CHECK(healthy_s(3 * slow.unknown.freed_s) <
+          1 - 1.5 * slow.unknown.freed_s / run.state.healthy_s);
+  }
+  CHECK(tried > 0);
+}
+
 // A prediction counts what hidden collectives cost as communication that shows; a profile shows it
 // in the kernels beside them.
 TEST_CASE("time that kernels have in place of communication is counted once") {

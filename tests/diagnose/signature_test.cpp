@@ -133,6 +133,80 @@ TEST_CASE("links inside a domain slow what leaves it, too") {
   CHECK(with_fault(run.state, CauseKind::slow_network, 9, 0, run.links).link == 1);
 }
 
+// A profile whose gathers over the network took these times, in order.
+observe::Profile gathering(const std::vector<double>& seconds) {
+  observe::CollectiveRecord record{.kind = CollectiveKind::all_gather,
+                                   .name = "_allgather_base",
+                                   .ranks = 32,
+                                   .type = "BFloat16",
+                                   .sent = Bytes(1e7),
+                                   .received = Bytes(3.2e8),
+                                   .count = seconds.size(),
+                                   .least = Seconds(1e9)};
+  for (const double time : seconds) {
+    record.each.emplace_back(time);
+    record.least = std::min(record.least, Seconds(time));
+  }
+  observe::Profile profile;
+  profile.collectives = {record};
+  return profile;
+}
+
+TEST_CASE("links are as fast as the middle call, on the rank that waits for none") {
+  const HealthyRun run = healthy_run({.layout = {.dp = 32, .zero_stage = 3}}, 4);
+  const auto network = [&](const std::vector<observe::Profile>& profiles) {
+    Readings readings;
+    read_links(profiles, run.scenario, readings);
+    REQUIRE(readings.size() == 1);
+    CHECK(readings[0].symptom == Symptom::network);
+    return readings[0].value;
+  };
+  const double steady = network({gathering({0.01, 0.01, 0.01}), gathering({0.01, 0.01, 0.01})});
+  // Either rank waits for the other in turn.
+  CHECK(network({gathering({0.01, 0.05, 0.01}), gathering({0.03, 0.01, 0.04})}) == Approx(steady));
+  // One call that found free links does not make them fast, and one that did not does not slow
+  // them.
+  CHECK(network({gathering({0.004, 0.01, 0.01}), gathering({0.004, 0.01, 0.01})}) ==
+        Approx(steady));
+  CHECK(network({gathering({0.01, 0.01, 0.08}), gathering({0.01, 0.01, 0.08})}) == Approx(steady));
+  CHECK(network({gathering({0.02, 0.02, 0.02}), gathering({0.02, 0.03, 0.02})}) ==
+        Approx(steady + std::log(2)));
+  // A rank alone does not tell waits from the rest.
+  CHECK(network({gathering({0.01, 0.05, 0.03})}) == Approx(steady));
+  // Nor do ranks that have other calls than one another.
+  CHECK(network({gathering({0.02, 0.05, 0.03}), gathering({0.01})}) == Approx(steady));
+}
+
+TEST_CASE("profiles tell how much of a wait passes while ranks compute") {
+  const HealthyRun run = pair_of_ranks();
+  const double step = run.state.healthy_s;
+  const auto share = [&](double waits, double shown) {
+    std::vector<observe::Profile> ranks(2);
+    const auto i = static_cast<std::size_t>(observe::KernelClass::communication);
+    for (observe::Profile& p : ranks) {
+      p.mean.by_class[i] = Seconds(0.1 * step);
+      p.mean.exposed_communication = Seconds(0.05 * step);
+    }
+    ranks[1].mean.by_class[i] += Seconds(waits * step);
+    ranks[1].mean.exposed_communication += Seconds(shown * waits * step);
+    return share_of_wait_exposed(ranks, std::nullopt, run.state);
+  };
+  const double judged = run.state.profiled.exposed_wait;
+  CHECK(share_of_wait_exposed({}, std::nullopt, run.state) == judged);
+  CHECK(share(0, 0) == Approx(judged));
+  CHECK(share(0.01, 0) == Approx(judged).margin(0.01));
+  for (const double shown : {0.3, 0.7, 1.0}) CHECK(share(1, shown) == Approx(shown).margin(0.03));
+  // The rest of a wait slows kernels of those that wait.
+  RunState all = run.state, none = run.state;
+  all.profiled.exposed_wait = 1;
+  none.profiled.exposed_wait = 0;
+  all.delay(0, 0.2 * step);
+  none.delay(0, 0.2 * step);
+  CHECK(all.ranks[1].products_s == run.state.ranks[1].products_s);
+  CHECK(none.ranks[1].products_s > run.state.ranks[1].products_s);
+  CHECK(none.ranks[1].exposed_s == run.state.ranks[1].exposed_s);
+}
+
 TEST_CASE("kernels that name an older chip are told, products in 32 bits left out") {
   using observe::KernelClass;
   observe::Profile p;

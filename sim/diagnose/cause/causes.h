@@ -99,6 +99,9 @@ const std::vector<Cause>& causes();
 struct LinkSteps {
   std::vector<double> left;                   // 1, 0.7, 0.5, ...
   std::vector<double> scale_up_s, network_s;  // step times
+  // Seconds of passes' kernels: collectives that take longer than these run beside none of them in
+  // the end, and leave them processors and memory.
+  std::vector<double> scale_up_kernels_s, network_kernels_s;
   // A large collective of all ranks on slower links inside domains, over its time on whole ones.
   std::vector<double> outside_by_scale_up;
 };

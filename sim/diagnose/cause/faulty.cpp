@@ -9,6 +9,7 @@
 
 #include "sim/diagnose/cause/causes.h"
 #include "sim/engine/collectives/collectives.h"
+#include "sim/engine/step/step.h"
 #include "sim/explain/what_if.h"
 
 namespace orrery {
@@ -27,10 +28,23 @@ double time_on(const std::vector<double>& left, const std::vector<double>& steps
   return steps.back() * left.back() / rate;
 }
 
-void slow_links(RunState& s, const std::vector<double>& left, const std::vector<double>& steps,
-                double strength, double& ratio) {
+// What was simulated of links at rates that are `left`.
+struct OnLinks {
+  const std::vector<double>&left, &steps, &kernels;
+};
+
+void slow_links(RunState& s, const OnLinks& on, double strength, double& ratio) {
   // Steps were simulated for the prediction; the state may be of a faster or slower program.
-  const double longer = (time_on(left, steps, strength) - steps.front()) * s.step_s / steps.front();
+  const double whole = on.steps.front();
+  const double longer = (time_on(on.left, on.steps, strength) - whole) * s.step_s / whole;
+  // Slower links than the slowest that were simulated leave no more beside kernels.
+  const double slowest = 1 / on.left.back() - 1;
+  const double left_of_kernels =
+      time_on(on.left, on.kernels, std::min(strength, slowest)) / on.kernels.front();
+  double kernels = 0;
+  for (const RankState& r : s.ranks) kernels += r.products_s + r.attention_s + r.memory_bound_s;
+  s.unknown.freed_s =
+      std::max(0.0, 1 - left_of_kernels) * kernels / static_cast<double>(s.ranks.size());
   ratio = 1 + strength;
   s.expose(longer);
 }
@@ -240,6 +254,19 @@ double gather_s(const Scenario& s) {
   return collective_time(gather, s.cluster.fabric, s.cluster.collective_costs).time.si();
 }
 
+// A step, and the kernels of passes in it.
+void add_step(const Scenario& s, std::vector<double>& steps, std::vector<double>& kernels) {
+  const StepResult result = step(step_context(s), s.model, s.job, s.layout, s.stack);
+  const StageBreakdown& stage =
+      result.stages.at(static_cast<std::size_t>(pacing_stage(result.stages)));
+  double seconds = 0;
+  for (const LabelRow& row : label_table)
+    if (row.kind == LabelKind::useful || row.kind == LabelKind::recompute)
+      seconds += to_seconds(stage[row.label]).si();
+  steps.push_back(to_seconds(result.step).si());
+  kernels.push_back(std::max(1e-12, seconds));
+}
+
 }  // namespace
 
 LinkSteps simulate_links(const Scenario& scenario) {
@@ -248,9 +275,9 @@ LinkSteps simulate_links(const Scenario& scenario) {
   for (const double left : rates_left) {
     out.left.push_back(left);
     const Scenario slower = with(scenario, {.scale_up_bandwidth = left});
-    out.scale_up_s.push_back(step_time(slower).si());
+    add_step(slower, out.scale_up_s, out.scale_up_kernels_s);
     out.outside_by_scale_up.push_back(gather_s(slower) / whole);
-    out.network_s.push_back(step_time(with(scenario, {.network_bandwidth = left})).si());
+    add_step(with(scenario, {.network_bandwidth = left}), out.network_s, out.network_kernels_s);
   }
   return out;
 }
@@ -308,12 +335,12 @@ RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank, cons
       s.delay(rank, x * s.healthy_s);
       break;
     case CauseKind::slow_scale_up:
-      slow_links(s, links.left, links.scale_up_s, x, s.link);
+      slow_links(s, {links.left, links.scale_up_s, links.scale_up_kernels_s}, x, s.link);
       // Collectives that leave a domain run over its links, too.
       s.network = time_on(links.left, links.outside_by_scale_up, x);
       break;
     case CauseKind::slow_network:
-      slow_links(s, links.left, links.network_s, x, s.network);
+      slow_links(s, {links.left, links.network_s, links.network_kernels_s}, x, s.network);
       break;
     default:
       faults_of_hosts(s, kind, x);

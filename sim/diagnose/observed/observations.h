@@ -37,12 +37,21 @@ std::vector<int> ranks_seen(const Observations& run, std::size_t gpus);
 void read_log(const observe::RunLog& log, const RunState& healthy, Readings& readings);
 void read_profiles(const std::vector<observe::Profile>& profiles, std::optional<double> step_s,
                    const RunState& healthy, const Scenario& scenario, Readings& readings);
+// Times of large collectives over those that the links allow.
+void read_links(const std::vector<observe::Profile>& profiles, const Scenario& scenario,
+                Readings& readings);
+// Of the larger of a call's two buffers: a gather's result, a scatter's input.
+double bytes_of(const observe::CollectiveRecord& record);
 // Of each rank, the threads of kernels whose number follows the batch; in blocks.
 std::vector<double> threads_of(const std::vector<observe::Profile>& profiles);
 // Whether each says when its host waits for the data loader; true where there is none.
 bool name_loader(const std::vector<observe::Profile>& profiles);
 // Whether each has steps enough to tell which products lost slices of time.
 bool tell_slices_of_products(const std::vector<observe::Profile>& profiles);
+// Of the time that ranks wait for one another, the share in which they do nothing else; `judged`
+// where no rank waits, and near it where waits are short.
+double share_of_wait_exposed(const std::vector<observe::Profile>& profiles,
+                             std::optional<double> step_s, const RunState& healthy);
 // Whether something runs through whole steps beside the run's own kernels.
 bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 // Whether hosts run a collective of their own for most of the devices'.

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "sim/diagnose/observed/observations.h"
-#include "sim/engine/collectives/collectives.h"
 
 namespace orrery {
 namespace {
@@ -15,9 +14,6 @@ using observe::KernelClass;
 using observe::Profile;
 
 using Values = std::vector<std::optional<double>>;
-
-// Collectives of fewer bytes are bound by latency, and tell little of links.
-constexpr double large_collective = 1e6;
 
 // Slices of time that kernels lost to another process.
 double lost_of(const Profile& p) {
@@ -91,45 +87,6 @@ double idle_of(const Profile& p, std::optional<double> step_s) {
 double alone_of(const Profile& p, std::optional<double> step_s) {
   const double less = std::max(0.0, lengthened(p, step_s) - std::max(0.0, profiled_idle(p)));
   return std::max(0.0, p.foreign.alone.si() - less);
-}
-
-GroupShape group_of(int ranks, const Scenario& s) {
-  const std::int64_t domain = std::min<std::int64_t>(ranks, s.cluster.fabric.scale_up.domain);
-  return {.size = ranks,
-          .per_domain = domain,
-          .domains = std::max<std::int64_t>(1, ranks / std::max<std::int64_t>(1, domain)),
-          .span = ranks};
-}
-
-// The least time of a call over the predicted: calls that wait for a rank are longer, none is
-// shorter than its links allow.
-struct LinkRatio {
-  std::optional<double> inside, outside;
-};
-
-void take(std::optional<double>& slot, double ratio) {
-  slot = slot ? std::min(*slot, ratio) : ratio;
-}
-
-// Of the larger of a call's two buffers: a gather's result, a scatter's input.
-double bytes_of(const CollectiveRecord& record) {
-  return std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
-}
-
-LinkRatio links_of(const Profile& p, const Scenario& s) {
-  LinkRatio out;
-  for (const CollectiveRecord& record : p.collectives) {
-    if (!record.kind || !record.ranks || *record.ranks < 2 || record.least <= Seconds{}) continue;
-    const double bytes = bytes_of(record);
-    if (bytes < large_collective || *record.ranks > s.cluster.gpus) continue;
-    const Collective collective{
-        .kind = *record.kind, .group = group_of(*record.ranks, s), .bytes = Bytes(bytes)};
-    const double predicted =
-        collective_time(collective, s.cluster.fabric, s.cluster.collective_costs).time.si();
-    if (predicted <= 0) continue;
-    take(collective.group.domains > 1 ? out.outside : out.inside, record.least.si() / predicted);
-  }
-  return out;
 }
 
 double mean_call_bytes(const Profile& p) {
@@ -245,6 +202,34 @@ void read_communication(const std::vector<Profile>& profiles, std::optional<doub
 
 }  // namespace
 
+double bytes_of(const CollectiveRecord& record) {
+  return std::max(record.sent.value_or(Bytes{}).si(), record.received.value_or(Bytes{}).si());
+}
+
+double share_of_wait_exposed(const std::vector<Profile>& profiles, std::optional<double> step_s,
+                             const RunState& healthy) {
+  const double judged = healthy.profiled.exposed_wait;
+  if (profiles.size() < 2) return judged;
+  constexpr double known = 0.3;  // how well the judged share is known: a third to all
+  double least_calls = communication(profiles.front()), longest = 0;
+  double least_exposed = exposed(profiles.front());
+  for (const Profile& p : profiles) {
+    least_calls = std::min(least_calls, communication(p));
+    least_exposed = std::min(least_exposed, exposed(p));
+    longest = std::max(longest, lengthened(p, step_s));
+  }
+  const double noise = std::hypot(
+      symptom_noise()[static_cast<std::size_t>(Symptom::late)].rank * healthy.healthy_s, longest);
+  // The share that fits best what ranks show of their waits, and the judged one by its own weight.
+  double weight = 1 / (known * known), sum = judged * weight;
+  for (const Profile& p : profiles) {
+    const double waited = (communication(p) - least_calls) / noise;
+    sum += waited * (exposed(p) - least_exposed) / noise;
+    weight += waited * waited;
+  }
+  return std::clamp(sum / weight, 0.0, 1.0);
+}
+
 bool has_kernel_through_steps(const std::vector<Profile>& profiles) {
   for (const Profile& p : profiles)
     if (running_through(p) > 0) return true;
@@ -325,14 +310,7 @@ void read_profiles(const std::vector<Profile>& profiles, std::optional<double> s
   }
   read_foreign_work(profiles, step_s, healthy, readings);
   read_communication(profiles, step_s, healthy, readings);
-  LinkRatio links;
-  for (const Profile& p : profiles) {
-    const LinkRatio one = links_of(p, scenario);
-    if (one.inside) take(links.inside, *one.inside);
-    if (one.outside) take(links.outside, *one.outside);
-  }
-  if (links.inside) add(Symptom::link, std::log(*links.inside));
-  if (links.outside) add(Symptom::network, std::log(*links.outside));
+  read_links(profiles, scenario, readings);
   if (const double bytes = mean_of(profiles, mean_call_bytes); bytes > 0)
     add(Symptom::call_bytes, std::log(bytes / expected_call_bytes(scenario)));
   add(Symptom::fp32, mean_of(profiles, in_32_bits));

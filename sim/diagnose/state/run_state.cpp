@@ -13,9 +13,6 @@ namespace {
 // A kernel of a collective that waits keeps processors from compute: NCCL's rings take 16 to 24 of
 // an H200's 132, and products beside them were 15 to 20% slower (validation/faults).
 constexpr double waiting_processors = 0.18;
-// Of the time by which a rank comes late, so much finds the others without work; the rest passes
-// while they still compute. Judged.
-constexpr double exposed_wait = 0.7;
 
 // Products of the head in the time of head and loss: as its weights to those of the layers.
 double head_products(const Scenario& s, double gemm_s, double loss_s) {
@@ -54,6 +51,7 @@ void RunState::delay(std::size_t rank, double seconds) {
   step_s += seconds;
   // Two thirds of a step are backward; a host that is late once may be so before either.
   if (!meets_in_forward) ranks[rank].forward_s += seconds / 2;
+  const double exposed_wait = profiled.exposed_wait;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (r == rank) continue;
     RankState& other = ranks[r];

@@ -30,6 +30,9 @@ struct RankState {
 
 // What profiles of the run can show.
 struct Profiled {
+  // Of the time by which a rank comes late, so much finds the others without work; the rest passes
+  // while they still compute. Judged where no profile tells it.
+  double exposed_wait = 0.7;
   // One that does not name the data loader shows waits for it as idle time.
   bool loader_is_unnamed = false;
   // Times of products hold slices of time that they lost; those of other kernels were freed of
@@ -52,6 +55,8 @@ struct Uncertain {
   // Another run has other parts: each lies so far from the predicted, as a logarithm, and so far in
   // shares of the step.
   double parts = 0;
+  // Kernels may be shorter by as much as is predicted, as slow collectives run beside fewer.
+  double freed_s = 0;
 };
 
 struct RunState {

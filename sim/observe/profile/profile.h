@@ -110,6 +110,7 @@ struct CollectiveRecord {
   std::optional<Bytes> sent, received;  // of this rank's buffers
   std::size_t count = 0;
   Seconds total, median, p90, least;
+  std::vector<Seconds> each;  // in the order of the calls
 };
 
 // Calls or operations of the host by name. Times of operations hold those of what they call.

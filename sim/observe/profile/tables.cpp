@@ -108,6 +108,8 @@ void fill_collectives(const Timeline& timeline, Profile& profile) {
     if (event.what == KernelClass::communication)
       found[{event.detail, event.detail == 0 ? event.name : 0}].add(event.end - event.begin);
   for (auto& [key, times] : found) {
+    std::vector<Seconds> each;
+    for (const double time : times.each) each.push_back(nanoseconds(time));
     times.sort();
     const CollectiveCall& call = timeline.collectives[key.first];
     CollectiveRecord record{.name = key.first == 0 ? timeline.names[key.second] : call.name};
@@ -123,6 +125,7 @@ void fill_collectives(const Timeline& timeline, Profile& profile) {
     record.median = times.at(50);
     record.p90 = times.at(90);
     record.least = times.at(0);
+    record.each = std::move(each);
     profile.collectives.push_back(std::move(record));
   }
   sort_down(profile.collectives, [](const CollectiveRecord& record) { return record.total; });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,24 @@ std::string to_measure(const std::vector<Finding>& findings) {
       at_rank(cause_of(unclear.kind).measure, unclear.rank));
 }
 
+// What the log prints of the run, against what was predicted: one sentence, or none.
+std::vector<std::string> unlike(const observe::RunLog& log, const Scenario& s) {
+  const std::tuple<const char*, std::optional<std::int64_t>, std::int64_t> told[] = {
+      {"GPUs", log.world_size, s.cluster.gpus},
+      {"TP", log.tensor, s.layout.tp},
+      {"PP", log.pipeline, s.layout.pp},
+      {"CP", log.context, s.layout.cp}};
+  std::string in_log, predicted;
+  for (const auto& [name, seen, asked] : told) {
+    if (!seen || *seen == asked) continue;
+    in_log += fmt::format("{}{} {}", in_log.empty() ? "" : ", ", name, *seen);
+    predicted += fmt::format("{}{} {}", predicted.empty() ? "" : ", ", name, asked);
+  }
+  if (in_log.empty()) return {};
+  return {fmt::format("{} is of another run: it tells {}, predicted is {}.", log.file, in_log,
+                      predicted)};
+}
+
 }  // namespace
 
 std::string title_of(const Finding& finding) {
@@ -113,7 +132,11 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
     out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   };
   add(observations.notes);
-  if (observations.log) add(observations.log->notes);
+  if (observations.log) {
+    out.unlike = unlike(*observations.log, scenario);
+    add(out.unlike);
+    add(observations.log->notes);
+  }
   for (const auto& profile : observations.profiles) add(profile.notes);
   for (const auto& log : observations.counters) add(log.notes);
   return out;

@@ -28,8 +28,9 @@ struct Diagnosis {
   std::vector<Trap> traps;        // of the run as it is set up, whatever else is wrong
   // Two causes that these files cannot tell apart, and what would: a sentence; empty: none.
   std::string to_measure;
-  std::vector<std::string> notes;  // of the files: what was left out or assumed
-  bool healthy = false;            // nothing found
+  std::vector<std::string> notes;   // of the files: what was left out or assumed
+  std::vector<std::string> unlike;  // what the log tells of the run that was predicted otherwise
+  bool healthy = false;             // nothing found
   // What was measured is most likely not what was predicted: nothing can be told of causes.
   bool another_run = false;
   Seen seen;

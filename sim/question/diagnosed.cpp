@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "sim/base/json/json.h"
+#include "sim/base/text/words.h"
 #include "sim/observe/observed.h"
 
 namespace orrery {
@@ -47,7 +48,9 @@ namespace {
 void take_folder(Observations& run, const std::string& folder, std::vector<std::string>& kinds) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.is_regular_file()) names.push_back(entry.path().string());
+    // Beside runs that were made with a fault, what they were made of.
+    if (entry.is_regular_file() && entry.path().filename() != "run.json")
+      names.push_back(entry.path().string());
   std::sort(names.begin(), names.end());
   const std::size_t before = kinds.size();
   for (const std::string& name : names) {
@@ -99,7 +102,8 @@ Diagnosed diagnose_settings(const JsonValue& settings, const DiagnoseFiles& file
   const Observations run = read_observations(files, out.kinds);
   if (!run.usual_step())
     throw Error({.file = "diagnose",
-                 .found = "no time of a step",
+                 .found = out.kinds.empty() ? "no time of a step"
+                                            : "no time of a step in " + joined(out.kinds, ", "),
                  .expected = "--step, a log, or profiles"});
   out.simulated = simulate_settings(settings, with);
   if (!out.simulated.refused)

@@ -138,6 +138,20 @@ TEST_CASE("the log of another run is no diagnosis of this one") {
   }
 }
 
+TEST_CASE("a log that tells another layout than was predicted is said to be another run's") {
+  const std::string log = ORRERY_SOURCE_DIR "/tests/observe/files/megatron.log";
+  const std::string line =
+      "diagnose --json --model llama3-8b --cluster dgx-h100 --seq 8192 "
+      "--global-batch 64 --tp 4 --log " +
+      log;
+  const Outcome other = run(line + " --gpus 64 --pp 4");
+  INFO(other.out << other.err);
+  CHECK(other.out.find("it tells GPUs 16, PP 2, predicted is GPUs 64, PP 4.") != std::string::npos);
+  const Outcome same = run(line + " --gpus 16 --pp 2");
+  INFO(same.out << same.err);
+  CHECK(same.out.find("is of another run") == std::string::npos);
+}
+
 TEST_CASE("what is less likely than not is told as most likely, not as a fact") {
   const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
   bool tried = false;
@@ -170,6 +184,8 @@ TEST_CASE("what cannot be diagnosed is one clear error") {
   const std::string profile = faults + "/runs/fsdp-1b-healthy-1/rank0.json.gz";
   const std::pair<std::string, std::string> cases[] = {
       {like, "found no time of a step"},
+      {like + "--dcgm " + faults + "/runs/fsdp-1b-busy-gpu-2/smi.csv",
+       "found no time of a step in counters"},
       {like + "--step fast", "--step: found \"fast\""},
       {like + "--step 0s", "expected a time above 0"},
       {like + "--step -3s", "--step"},

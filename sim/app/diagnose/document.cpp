@@ -157,6 +157,7 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
   if (d.healthy) {
     document.line(fmt::format("{}: {}.", titled(d.first()), summary(asked)));
     if (!d.to_measure.empty()) document.paragraph(d.to_measure);
+    for (const std::string& sentence : d.unlike) document.paragraph(sentence);
     return document;
   }
   if (d.first().probability >= likely || d.another_run)

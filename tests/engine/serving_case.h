@@ -63,10 +63,10 @@ inline EnginePolicy random_policy(CaseDraws& d) {
   }
   if (d.flag()) policy.balance_steps = d.between(1, 9);
   if (d.flag()) {
-    policy.batch_wait_steps = d.between(1, 9);
-    policy.batch_wait_tokens = 0.1 * static_cast<double>(d.between(1, 9));
+    policy.batch_wait.steps = d.between(1, 9);
+    policy.batch_wait.tokens = 0.1 * static_cast<double>(d.between(1, 9));
   }
-  policy.known_ends = d.flag();
+  policy.new_tokens.known_ends = d.flag();
   return policy;
 }
 

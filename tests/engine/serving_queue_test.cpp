@@ -262,7 +262,7 @@ TEST_CASE("law: a setting at its neutral value leaves the same bytes") {
     c.requests.hash_tokens = 0;  // nothing is shared
     for (Request& r : c.requests.requests) r.hashes = 0;
     c.fleet.engines.policy.priorities.clear();
-    c.fleet.engines.policy.known_ends = false;  // a prefix cache changes what starts
+    c.fleet.engines.policy.new_tokens.known_ends = false;  // a prefix cache changes what starts
     c.fleet.engines.policy.preemption = Preemption::recompute;
     c.fleet.engines.policy.tiers.clear();
     const ServiceTimeline plain = serve(c.requests, c.fleet, {});

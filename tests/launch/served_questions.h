@@ -102,8 +102,8 @@ inline ServedDeployment any_deployment() {
   p.long_prefill = *rc::gen::element(0, 300);
   p.mixed_steps = *rc::gen::arbitrary<bool>();
   p.balance_steps = *rc::gen::element(0, 50);
-  p.batch_wait_steps = *rc::gen::element(0, 40);
-  p.batch_wait_tokens = *rc::gen::element(0.0, 0.8);
+  p.batch_wait.steps = *rc::gen::element(0, 40);
+  p.batch_wait.tokens = *rc::gen::element(0.0, 0.8);
   p.stream_interval = *rc::gen::element(1, 20);
   p.receive_interval = *rc::gen::element(1, 10);
   p.watermark = *rc::gen::element(0.0, 0.05);

@@ -52,8 +52,6 @@ bool take(ServedDeployment& d, const ServedDeployment& other, const std::string&
       MOVES(long_prefill),
       MOVES(mixed_steps),
       MOVES(balance_steps),
-      MOVES(batch_wait_steps),
-      MOVES(batch_wait_tokens),
       MOVES(stream_interval),
       MOVES(receive_interval),
       MOVES(watermark),
@@ -64,6 +62,14 @@ bool take(ServedDeployment& d, const ServedDeployment& other, const std::string&
       MOVES(rank_choice),
       MOVES(tiers),
 #undef MOVES
+      {"batch_wait_steps",
+       [](ServedEngine& e, const ServedEngine& from) {
+         e.policy.batch_wait.steps = from.policy.batch_wait.steps;
+       }},
+      {"batch_wait_tokens",
+       [](ServedEngine& e, const ServedEngine& from) {
+         e.policy.batch_wait.tokens = from.policy.batch_wait.tokens;
+       }},
       {"precision", [](ServedEngine& e,
                        const ServedEngine& from) { e.layout.precision = from.layout.precision; }},
       {"cache",
@@ -88,7 +94,7 @@ TEST_CASE("law of served settings: one that changes is said, or named as missing
       // Ranks of attention wait for each other only where there are some.
       const bool idle = key == "balance_steps" && d.engines[0].layout.attention_dp == 1 &&
                         d.engines[0].policy.scheduler == SchedulerKind::trtllm;
-      const bool waits = d.engines[0].policy.batch_wait_steps > 0;
+      const bool waits = d.engines[0].policy.batch_wait.steps > 0;
       if (now == value || idle || (key == "batch_wait_tokens" && !waits)) continue;
       if (all_of(command_of(moved)) == all_of(before))
         RC_FAIL("a change of " + key + " to " + now.dump() + " does not show:" + all_of(before));
@@ -220,8 +226,8 @@ TEST_CASE("SGLang: engines of prompts know those of decodes") {
 
 TEST_CASE("TensorRT-LLM: prompts that wait for more of them") {
   ServedDeployment d = served_by("trtllm", {.tp = 8});
-  d.engines[0].policy.batch_wait_steps = 40;
-  d.engines[0].policy.batch_wait_tokens = 0.8;
+  d.engines[0].policy.batch_wait.steps = 40;
+  d.engines[0].policy.batch_wait.tokens = 0.8;
   const EngineCommand c = command_of(d);
   CHECK(c.file["batch_wait_timeout_iters"].get<int>() == 40);
   CHECK(c.file["batch_wait_max_tokens_ratio"].get<double>() == 0.8);

@@ -112,10 +112,10 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
   CHECK(asked({{"chunk", 77}}, catalogues).stack.serving.policy.chunk != 77);
   CHECK(asked({{"chunk", 77}, {"stack", "sglang"}}, catalogues).stack.serving.policy.chunk == 77);
   const EnginePolicy waiting = asked(waits, catalogues).stack.serving.policy;
-  CHECK(waiting.batch_wait_steps == 4);
-  CHECK(waiting.batch_wait_tokens == 0.5);
-  CHECK(asked({{"ignore_eos", true}}, catalogues).stack.serving.policy.known_ends);
-  CHECK_FALSE(asked({{"chunk", 77}}, catalogues).stack.serving.policy.known_ends);
+  CHECK(waiting.batch_wait.steps == 4);
+  CHECK(waiting.batch_wait.tokens == 0.5);
+  CHECK(asked({{"ignore_eos", true}}, catalogues).stack.serving.policy.new_tokens.known_ends);
+  CHECK_FALSE(asked({{"chunk", 77}}, catalogues).stack.serving.policy.new_tokens.known_ends);
   const auto front = [&](const char* frontend) {
     return asked({{"frontend", frontend}}, catalogues).stack.serving.policy.front;
   };

@@ -29,8 +29,8 @@ void check_policy(const EnginePolicy& p, const std::string& file) {
   want(p.long_prefill >= 0, "long_prefill", p.long_prefill, "no negative number");
   want(p.watermark >= 0 && p.watermark < 1, "watermark", p.watermark, "a share below 1");
   want(p.balance_steps >= 0, "balance_steps", p.balance_steps, "no negative number");
-  want(p.batch_wait_steps >= 0, "batch_wait_steps", p.batch_wait_steps, "no negative number");
-  share(p.batch_wait_tokens, "batch_wait_tokens");
+  want(p.batch_wait.steps >= 0, "batch_wait_steps", p.batch_wait.steps, "no negative number");
+  share(p.batch_wait.tokens, "batch_wait_tokens");
   want(p.queue_limit >= 0, "queue_limit", p.queue_limit, "no negative number");
   positive(p.receive_interval, "receive_interval");
   positive(p.stream_interval, "stream_interval");

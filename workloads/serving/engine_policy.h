@@ -50,6 +50,16 @@ struct NewTokenRatio {
   std::int64_t decay_steps = 600;   // from initial to lowest
   std::int64_t clip = 4096;         // a request counts for no more new tokens
   std::int64_t retract_steps = 20;  // steps for which there is room after taking back
+  // Clients take no end of text for an answer (ignore_eos), as benchmarks do: without a prefix
+  // cache it then starts what finds room until its end.
+  bool known_ends = false;
+};
+
+// TensorRT-LLM, without attention DP: while others decode, prompts wait for so many steps, or until
+// a step has this share of the budget. Either 0: none waits.
+struct BatchWait {
+  std::int64_t steps = 0;
+  double tokens = 0;
 };
 
 struct EnginePolicy {
@@ -67,9 +77,6 @@ struct EnginePolicy {
   Preemption preemption = Preemption::recompute;
   CapacityPolicy capacity = CapacityPolicy::no_evict;
   NewTokenRatio new_tokens;
-  // Clients take no end of text for an answer (ignore_eos), as benchmarks do. SGLang without a
-  // prefix cache then starts what finds room until its end.
-  bool known_ends = false;
   RankChoice rank_choice = RankChoice::round_robin;
   // SGLang: decode steps between two looks for requests that arrived. After prompts, and when it
   // has nothing to do, it looks at once (scheduler_recv_interval,
@@ -80,10 +87,7 @@ struct EnginePolicy {
   // until each rank has one and room for it, so that no rank's prompt holds the others up alone; at
   // most so many steps, counted on. 0: none waits.
   std::int64_t balance_steps = 0;
-  // TensorRT-LLM's batch wait, without attention DP: while others decode, prompts wait for so many
-  // steps, or until a step has this share of the budget. Either 0: none waits.
-  std::int64_t batch_wait_steps = 0;
-  double batch_wait_tokens = 0;
+  BatchWait batch_wait;
   std::int64_t queue_limit = 0;          // waiting requests of a rank; more are rejected; 0: none
   std::vector<std::int32_t> priorities;  // by class, the lowest first; empty: all alike
   // Where prompts and decodes are apart: the engine that decodes computes a prompt's last token

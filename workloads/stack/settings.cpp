@@ -185,13 +185,13 @@ constexpr Choice choices[] = {
      }},
     {"batch_wait_steps",
      [](Stack& s, const JsonValue& v) {
-       s.serving.policy.batch_wait_steps = v.integer(0, most_of_a_step);
+       s.serving.policy.batch_wait.steps = v.integer(0, most_of_a_step);
      }},
     {"batch_wait_tokens",
      [](Stack& s, const JsonValue& v) {
        const double part = v.number();
        if (!(part >= 0 && part <= 1)) v.fail("a share of the budget, 0 to 1");
-       s.serving.policy.batch_wait_tokens = part;
+       s.serving.policy.batch_wait.tokens = part;
      }},
     {"block_tokens",
      [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},

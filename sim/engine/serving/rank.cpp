@@ -27,7 +27,7 @@ PoolShape pool_shape(const ServingRun& run) {
 }  // namespace
 
 Rank::Rank(const ServingRun& run, ServingLedger& ledger)
-    : reservation{static_cast<std::int64_t>(run.policy.new_tokens.initial * 0x1p40)},
+    : kept{static_cast<std::int64_t>(run.policy.new_tokens.initial * 0x1p40)},
       run_(run),
       ledger_(ledger),
       pool_(pool_shape(run)),
@@ -99,7 +99,7 @@ void Rank::unlink(std::uint32_t s) {
   const Request& request = run_.requests.requests[slot.request];
   full_ -= blocks_for(most_tokens(request));
   slot.phase = Slot::Phase::none;
-  reservation.full = false;
+  kept.full = false;
   free_slots_.push_back(s);
   --running_;
 }
@@ -392,7 +392,7 @@ bool Rank::sent(std::uint32_t request) {
   if (slot == sending_.end()) return false;
   free_blocks(*slot, slot->blocks);
   sending_.erase(slot);
-  reservation.full = false;
+  kept.full = false;
   return true;
 }
 

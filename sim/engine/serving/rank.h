@@ -178,22 +178,20 @@ class Rank {
   void close(Ticks now);     // integrals up to now
   bool consistent() const;
 
-  // Of SGLang's scheduler: the share of new tokens that is reserved, in 2^-40 (steps take whole
-  // numbers off it), and whether a request was refused since the last one ended.
-  struct Reservation {
+  // What schedulers know of it from one plan to the next.
+  struct Kept {
+    // SGLang: the share of new tokens that is reserved, in 2^-40 (steps take whole numbers off it),
+    // and whether a request was refused since the last one ended.
     std::int64_t share = 0;
     bool full = false;
     // Decode steps since it looked for requests, and whether that look left some.
     std::int64_t since_look = 0;
     bool left = false;
+    // TensorRT-LLM: steps for which prompts have waited for more of them, and whether they do.
+    std::int64_t waited = 0;
+    bool waits = false;
   };
-  Reservation reservation;
-  // Of TensorRT-LLM's: steps for which prompts have waited for more of them, and whether they do.
-  struct BatchWait {
-    std::int64_t steps = 0;
-    bool on = false;
-  };
-  BatchWait batch_wait;
+  Kept kept;
 
  private:
   std::size_t level(const Waiting& waiting) const;

@@ -51,18 +51,17 @@ std::int64_t chosen_tokens(const Rank& rank, std::int64_t budget) {
 // Whether the prompts that could start wait for more.
 bool waits_for_batch(Rank& rank, std::int64_t rows) {
   const EnginePolicy& policy = rank.run().policy;
-  const bool waits = policy.batch_wait_steps > 0 && policy.batch_wait_tokens > 0;
+  const bool waits = policy.batch_wait.steps > 0 && policy.batch_wait.tokens > 0;
   if (!waits || policy.scheduler != SchedulerKind::trtllm) return false;
   if (rank.run().shape.ranks > 1 || rank.decodes().count() == 0) return false;
   if (!rank.queue().empty() && rank.queue().front().foreign) return false;  // no prompt is computed
   const std::int64_t decodes = rank.decodes().count() * rows;
   const std::int64_t prompts = chosen_tokens(rank, policy.token_budget - decodes);
   if (prompts == 0) return false;
-  const double enough = policy.batch_wait_tokens * static_cast<double>(policy.token_budget);
-  if (rank.batch_wait.steps < policy.batch_wait_steps &&
-      static_cast<double>(prompts + decodes) < enough)
+  const double enough = policy.batch_wait.tokens * static_cast<double>(policy.token_budget);
+  if (rank.kept.waited < policy.batch_wait.steps && static_cast<double>(prompts + decodes) < enough)
     return true;
-  rank.batch_wait.steps = 0;
+  rank.kept.waited = 0;
   return false;
 }
 
@@ -78,8 +77,8 @@ class MixedScheduler : public Scheduler {
       made_room = true;
     }
     if (rank.plan().holds_prompts) return rank.end_plan(made_room, true);
-    rank.batch_wait.on = waits_for_batch(rank, rows);
-    if (rank.batch_wait.on) return wait(rank, made_room);
+    rank.kept.waits = waits_for_batch(rank, rows);
+    if (rank.kept.waits) return wait(rank, made_room);
     std::int64_t budget = policy.token_budget - rank.decodes().count() * rows;
     for (std::size_t i = 0; i < rank.prefills().size() && budget > 0; ++i) {
       const std::uint32_t s = rank.prefills()[i];
@@ -99,7 +98,7 @@ class MixedScheduler : public Scheduler {
 
   // Steps without prompts.
   void stepped(Rank& rank, std::int64_t steps) const override {
-    if (rank.batch_wait.on) rank.batch_wait.steps += steps;
+    if (rank.kept.waits) rank.kept.waited += steps;
   }
 
  private:
@@ -108,7 +107,7 @@ class MixedScheduler : public Scheduler {
     const EnginePolicy& policy = rank.run().policy;
     // Where blocks are not promised, decodes may take those of the prompts that wait.
     const std::int64_t left = policy.capacity == CapacityPolicy::no_evict
-                                  ? policy.batch_wait_steps - rank.batch_wait.steps
+                                  ? policy.batch_wait.steps - rank.kept.waited
                                   : 1;
     plan.most_steps = std::min(plan.most_steps, left);
     return plan;

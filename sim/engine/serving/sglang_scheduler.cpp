@@ -20,12 +20,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t whole = std::int64_t{1} << 40U;  // of Rank::reservation.share
+constexpr std::int64_t whole = std::int64_t{1} << 40U;  // of Rank::Kept.share
 
 // While it decodes it looks for requests every so many steps, and after prompts; those that a look
 // left are tried again at every step.
 bool looks(Rank& rank) {
-  Rank::Reservation& state = rank.reservation;
+  Rank::Kept& state = rank.kept;
   const bool now = state.left || state.since_look >= rank.run().policy.receive_interval;
   if (now) state.since_look = 0;
   return now;
@@ -33,7 +33,7 @@ bool looks(Rank& rank) {
 
 // The next look ends the steps that follow each other.
 void end_at_look(Rank& rank) {
-  Rank::Reservation& state = rank.reservation;
+  Rank::Kept& state = rank.kept;
   if (state.since_look == 0) state.left = !rank.queue().empty();
   RankPlan& plan = rank.plan();
   const std::int64_t left = rank.run().policy.receive_interval - state.since_look;
@@ -54,7 +54,7 @@ std::int64_t reserved(const Rank& rank) {
   __int128 sum = 0;
   for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
     sum += new_tokens(rank, rank.run().requests.requests[rank.slot(s).request], emitted(rank, s));
-  return rank.blocks_for(static_cast<std::int64_t>(sum * rank.reservation.share / whole));
+  return rank.blocks_for(static_cast<std::int64_t>(sum * rank.kept.share / whole));
 }
 
 KnownEnds::Running known_end(const Rank& rank, const Request& request, std::int64_t emitted) {
@@ -64,7 +64,7 @@ KnownEnds::Running known_end(const Rank& rank, const Request& request, std::int6
 // Of all that runs, where requests start by their ends; else nothing.
 std::optional<KnownEnds> known_ends(const Rank& rank) {
   const EnginePolicy& policy = rank.run().policy;
-  if (!policy.known_ends || policy.prefix_cache) return std::nullopt;
+  if (!policy.new_tokens.known_ends || policy.prefix_cache) return std::nullopt;
   std::vector<KnownEnds::Running> all;
   for (std::uint32_t s = rank.last(); s != UnitMap::none; s = rank.slot(s).before)
     all.push_back(
@@ -82,7 +82,7 @@ class SglangScheduler : public Scheduler {
     const bool waits = policy.receive_interval > 1 && rank.decodes().count() > 0;
     bool open = !waits && add_prompts(rank);
     if (waits && looks(rank)) add_prompts(rank);
-    if (!rank.plan().parts.empty()) rank.reservation.since_look = policy.receive_interval;
+    if (!rank.plan().parts.empty()) rank.kept.since_look = policy.receive_interval;
     if (!rank.plan().parts.empty() && !policy.mixed_steps) return rank.end_plan(false, open, false);
     if (rank.spare() < 0) made_room = retract(rank) || made_room;
     if (rank.plan().parts.empty() && rank.decodes().count() == 0) {
@@ -99,14 +99,13 @@ class SglangScheduler : public Scheduler {
 
   // The share falls with each step of decodes alone.
   void stepped(Rank& rank, std::int64_t steps) const override {
-    rank.reservation.since_look += steps;
+    rank.kept.since_look += steps;
     const NewTokenRatio& ratio = rank.run().policy.new_tokens;
     const auto lowest = static_cast<std::int64_t>(ratio.lowest * static_cast<double>(whole));
     const auto fall =
         static_cast<std::int64_t>((ratio.initial - ratio.lowest) * static_cast<double>(whole)) /
         ratio.decay_steps;
-    rank.reservation.share =
-        std::max(rank.reservation.share - fall * steps, std::min(lowest, rank.reservation.share));
+    rank.kept.share = std::max(rank.kept.share - fall * steps, std::min(lowest, rank.kept.share));
   }
 
  private:
@@ -123,8 +122,8 @@ class SglangScheduler : public Scheduler {
       const std::int64_t tokens = std::min<std::int64_t>(slot.target - slot.computed, left);
       if (rank.extend(rank.prefills()[i], tokens)) left -= tokens;
     }
-    if (rank.queue().empty() || rank.reservation.full)
-      return !rank.reservation.full && rank.running() < policy.max_sequences;
+    if (rank.queue().empty() || rank.kept.full)
+      return !rank.kept.full && rank.running() < policy.max_sequences;
     std::int64_t keep = reserved(rank);
     std::optional<KnownEnds> ends = known_ends(rank);
     while (!rank.queue().empty() && left > 0) {
@@ -142,13 +141,13 @@ class SglangScheduler : public Scheduler {
               : rank.admit(left, ends ? prompt : prompt + more + 1, beside, planned);
       if (refusal == NotAdmitted::budget) break;
       if (refusal != NotAdmitted::none) {
-        rank.reservation.full = true;
+        rank.kept.full = true;
         break;
       }
       left -= planned;
       keep += rank.blocks_for(more);
     }
-    return !rank.reservation.full && rank.running() < policy.max_sequences;
+    return !rank.kept.full && rank.running() < policy.max_sequences;
   }
 
   // Prompts that came from a tier may hold blocks that an earlier one needs: the last goes first.
@@ -195,7 +194,7 @@ class SglangScheduler : public Scheduler {
       all += request(s).output;
     }
     if (all > 0)
-      rank.reservation.share =
+      rank.kept.share =
           static_cast<std::int64_t>(std::min(spoken / all, 1.0) * static_cast<double>(whole));
     return true;
   }

@@ -43,8 +43,8 @@ SortedJson engine_settings(const ServedDeployment& d, const ServedEngine& e) {
   all["chunked_prefill"] = p.chunked_prefill;
   all["chunk"] = p.chunk;
   all["balance_steps"] = p.balance_steps;
-  all["batch_wait_steps"] = p.batch_wait_steps;
-  all["batch_wait_tokens"] = p.batch_wait_tokens;
+  all["batch_wait_steps"] = p.batch_wait.steps;
+  all["batch_wait_tokens"] = p.batch_wait.tokens;
   all["block_tokens"] = p.block_tokens;
   all["memory_share"] = d.stack.serving.memory.share;
   all["prefix_cache"] = p.prefix_cache;

@@ -149,9 +149,9 @@ void Trtllm::policy() {
   } else {
     out_.covers("balance_steps");
   }
-  if (p.batch_wait_steps > 0) {
-    out_.file("batch_wait_steps", "batch_wait_timeout_iters", p.batch_wait_steps);
-    out_.file("batch_wait_tokens", "batch_wait_max_tokens_ratio", p.batch_wait_tokens);
+  if (p.batch_wait.steps > 0) {
+    out_.file("batch_wait_steps", "batch_wait_timeout_iters", p.batch_wait.steps);
+    out_.file("batch_wait_tokens", "batch_wait_max_tokens_ratio", p.batch_wait.tokens);
   } else {
     out_.covers("batch_wait_steps");
     out_.covers("batch_wait_tokens");  // nothing waits

@@ -125,7 +125,7 @@ ServingGroup group_of(const EngineGroup& group, const ServiceCase& asked, const 
   EnginePolicy policy = policy_of(group, asked);
   policy.max_sequences = memory.sequences;
   // SGLang's engines that only decode have a rule of their own.
-  if (asked.decode && !prefill_only) policy.known_ends = false;
+  if (asked.decode && !prefill_only) policy.new_tokens.known_ends = false;
   return {.shape = {.blocks = memory.blocks,
                     .beside = memory.beside,
                     .ranks = group.layout.attention_dp,

@@ -121,10 +121,10 @@ void read_policy(const JsonValue& s, EnginePolicy& policy) {
   }
   if (const auto v = known(s, policy, "chunk")) policy.chunk = count(*v);
   if (const auto v = known(s, policy, "balance_steps")) policy.balance_steps = count(*v);
-  if (const auto v = known(s, policy, "batch_wait_steps")) policy.batch_wait_steps = count(*v);
+  if (const auto v = known(s, policy, "batch_wait_steps")) policy.batch_wait.steps = count(*v);
   if (const auto v = known(s, policy, "batch_wait_tokens")) {
-    policy.batch_wait_tokens = v->number();
-    if (!(policy.batch_wait_tokens >= 0 && policy.batch_wait_tokens <= 1))
+    policy.batch_wait.tokens = v->number();
+    if (!(policy.batch_wait.tokens >= 0 && policy.batch_wait.tokens <= 1))
       v->fail("a share of the budget, 0 to 1");
   }
   if (const auto v = known(s, policy, "long_prefill")) policy.long_prefill = count(*v);

@@ -179,7 +179,7 @@ Traffic read_traffic(const JsonValue& s, EnginePolicy& policy) {
   read_arrivals(s, traffic);
   read_classes(s, traffic, policy);
   read_sessions(s, traffic, policy);
-  if (const auto ignored = s.find("ignore_eos")) policy.known_ends = ignored->boolean();
+  if (const auto ignored = s.find("ignore_eos")) policy.new_tokens.known_ends = ignored->boolean();
   if (traffic.sessions && std::holds_alternative<ClosedLoop>(traffic.arrivals))
     s.at(s.has("turns") ? "turns" : "shared_prefix")
         .fail("arrivals at a rate, no clients in a loop");

@@ -31,8 +31,8 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
   if (limits.chunk) policy.chunk = *limits.chunk;
   if (limits.max_sequences) policy.max_sequences = *limits.max_sequences;
   if (limits.balance_steps) policy.balance_steps = *limits.balance_steps;
-  if (limits.batch_wait_steps) policy.batch_wait_steps = *limits.batch_wait_steps;
-  policy.batch_wait_tokens = limits.batch_wait_tokens;
+  if (limits.batch_wait_steps) policy.batch_wait.steps = *limits.batch_wait_steps;
+  policy.batch_wait.tokens = limits.batch_wait_tokens;
   if (!policy.chunked_prefill)
     policy.token_budget =
         std::max<std::int64_t>(policy.token_budget, std::llround(load.prompt_tokens) + 64);
@@ -44,7 +44,7 @@ EnginePolicy policy_of(const ServingLimits& limits, const ServingLoad& load, con
   if (limits.stream_interval) policy.stream_interval = *limits.stream_interval;
   if (limits.receive_interval) policy.receive_interval = *limits.receive_interval;
   policy.prefix_cache = limits.prefix_cache;
-  policy.known_ends = true;  // benchmarks have answers of the lengths that they drew
+  policy.new_tokens.known_ends = true;  // benchmarks have answers of the lengths that they drew
   return policy;
 }
 

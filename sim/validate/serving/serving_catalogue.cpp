@@ -52,6 +52,19 @@ struct OpenSettings {
     if (from->shared) into = std::max<std::int64_t>(1, *into / workers.layout.attention_dp);
     taken.push_back(fmt::format("{} {}", what, *into));
   }
+  void numbers(const ServingSettings& set) {
+    ServingLimits& limits = workers.limits;
+    number("token budget", set.token_budget, limits.token_budget);
+    number("chunks of", set.chunk, limits.chunk);
+    number("sequences at once", set.max_sequences, limits.max_sequences);
+    number("tokens handed out", set.stream_interval, limits.stream_interval);
+    number("receive interval", set.receive_interval, limits.receive_interval);
+    number("steps of balance", set.balance_steps, limits.balance_steps);
+    if (set.batch_wait_steps && !limits.batch_wait_steps)
+      limits.batch_wait_tokens = set.batch_wait_tokens;
+    number("steps of batch wait", set.batch_wait_steps, limits.batch_wait_steps);
+    number("graphs of prompts up to", set.mixed_graph_rows, limits.mixed_graph_rows);
+  }
 };
 
 // What a recipe says of the program itself, where nothing else did.
@@ -374,18 +387,7 @@ void ServingCatalogue::set_limits(ServingCase& c, ServingWorkers& workers,
       workers.limits.memory_share = recipe.set.memory_share;
       open.taken.push_back(fmt::format("{} of the memory", *recipe.set.memory_share));
     }
-    open.number("token budget", recipe.set.token_budget, workers.limits.token_budget);
-    open.number("chunks of", recipe.set.chunk, workers.limits.chunk);
-    open.number("sequences at once", recipe.set.max_sequences, workers.limits.max_sequences);
-    open.number("tokens handed out", recipe.set.stream_interval, workers.limits.stream_interval);
-    open.number("receive interval", recipe.set.receive_interval, workers.limits.receive_interval);
-    open.number("steps of balance", recipe.set.balance_steps, workers.limits.balance_steps);
-    if (recipe.set.batch_wait_steps && !workers.limits.batch_wait_steps)
-      workers.limits.batch_wait_tokens = recipe.set.batch_wait_tokens;
-    open.number("steps of batch wait", recipe.set.batch_wait_steps,
-                workers.limits.batch_wait_steps);
-    open.number("graphs of prompts up to", recipe.set.mixed_graph_rows,
-                workers.limits.mixed_graph_rows);
+    open.numbers(recipe.set);
     if (recipe.set.waves && !waves) {
       waves = true;
       c.row.load.prompts = recipe.set.waves->plus * c.concurrency();

@@ -44,7 +44,7 @@ bool Rank::fits(const Request& r) const {
   const std::int64_t tokens = std::int64_t{r.prompt} + outputs(r);
   if (run_.shape.longest > 0 && std::int64_t{r.prompt} + r.output > run_.shape.longest)
     return false;
-  const auto kept =
+  const auto left_free =
       static_cast<std::int64_t>(policy.watermark * static_cast<double>(pool_.blocks()));
   // A request that may be preempted is computed again with what it has emitted.
   const bool stays =
@@ -52,7 +52,7 @@ bool Rank::fits(const Request& r) const {
   const std::int64_t at_once = stays ? std::int64_t{r.prompt} : tokens;
   if (!policy.chunked_prefill && at_once > policy.token_budget) return false;
   // SGLang wants a token more than there are (srt/managers/schedule_policy.py: total < remaining).
-  return blocks_for(most_tokens(r) + 2) + own_blocks(r) + kept <= pool_.blocks();
+  return blocks_for(most_tokens(r) + 2) + own_blocks(r) + left_free <= pool_.blocks();
 }
 
 std::size_t Rank::level(const Waiting& waiting) const {

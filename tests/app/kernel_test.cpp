@@ -205,6 +205,31 @@ def frombuffer(buffer, dtype, count, offset):
   CHECK(raised.json["feedback"].text().find("ZeroDivisionError") != std::string::npos);
 }
 
+TEST_CASE("without a GPU a candidate in Python is told whether torch is missing, too", "[kernel]") {
+  const ScratchFolder scratch("kernel-no-torch");
+  const fs::path source = scratch.add("c.py", "def launch(inputs, outputs, sizes):\n    pass\n");
+  const fs::path bare = scratch.add("bare", "#!/bin/sh\nexec /usr/bin/python3 -I -S \"$@\"\n");
+  scratch.add("torch.py", "");
+  const fs::path with = scratch.add("with", "#!/bin/sh\nPYTHONPATH='" + (scratch / "").string() +
+                                                "' exec /usr/bin/python3 -S \"$@\"\n");
+  for (const fs::path& file : {bare, with}) fs::permissions(file, fs::perms::owner_all);
+  // No nvidia-smi on the path: no GPU. The compiler is not asked for anything.
+  const auto judged = [&](const fs::path& python) {
+    return test::run_shell("PATH=/nowhere " ORRERY_BINARY
+                           " calibrate kernel rms-norm --quiet --nvcc /usr/bin/c++ --python '" +
+                           python.string() + "' --candidate '" + source.string() + "'");
+  };
+  const test::Outcome without = judged(bare);
+  INFO(without.out << without.err);
+  CHECK(without.code == 3);
+  CHECK(without.out.find("no torch for") != std::string::npos);
+  CHECK(without.out.find("there is no GPU") == std::string::npos);
+  const test::Outcome there = judged(with);
+  INFO(there.out << there.err);
+  CHECK(there.code == 3);
+  CHECK(there.out.find("there is no GPU") != std::string::npos);
+}
+
 TEST_CASE("a kernel's worth is that of the job with its kind of kernel faster", "[kernel]") {
   const ScratchFolder scratch("kernel-worth");
   // Today's kernel is the right one that sleeps: any other is worth a good deal.

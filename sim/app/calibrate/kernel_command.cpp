@@ -146,6 +146,8 @@ KernelTrial build_and_try(const KernelRun& run, const fs::path& file, bool check
   if (!built.compiled) return trial;
   if (programs == nullptr) {
     trial.no_device = true;
+    // On a machine with a GPU the worker says so.
+    if (built.script) trial.failure = missing_torch(run.tools.python);
     return trial;
   }
   TrialOptions options = run.trial;

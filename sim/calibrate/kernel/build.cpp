@@ -228,6 +228,16 @@ BuiltKernel build_kernel(const KernelTools& tools, const fs::path& file, const f
   return out;
 }
 
+std::string missing_torch(const std::string& python) {
+  // It is looked for and not loaded, which takes seconds.
+  const ChildResult found =
+      run_child({python, "-c",
+                 "import importlib.util,sys; sys.exit(importlib.util.find_spec('torch') is None)"},
+                "");
+  if (found.code == 0) return "";
+  return fmt::format("no torch for {}: pip install torch, or --python FILE", python);
+}
+
 JudgePrograms build_judge(const KernelTools& tools, const fs::path& folder) {
   make_folder(folder);
   const std::string kind = tools.host ? "host" : "cuda";

@@ -49,6 +49,9 @@ struct BuiltKernel {
 BuiltKernel build_kernel(const KernelTools& tools, const std::filesystem::path& file,
                          const std::filesystem::path& folder, double seconds);
 
+// What keeps the interpreter from running a candidate, "no torch for python3: ..."; empty: nothing.
+std::string missing_torch(const std::string& python);
+
 // Judge and worker, in `folder`: built where those that lie there are of other sources.
 struct JudgePrograms {
   std::filesystem::path judge, worker;

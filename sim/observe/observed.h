@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -26,5 +27,10 @@ inline ObservedKind kind_of(const Observed& observed) {
 // Reads a file of any kind, plain or packed. Its content tells the kind; its name does not count.
 // Prints nothing. Error, in one line: a file that is none of the kinds, or a broken one.
 Observed read_observed(const std::filesystem::path& file);
+// What the file begins like; nothing where it can be a log alone, or is none of the kinds. JSON
+// counts as a profile.
+std::optional<ObservedKind> kind_by_head(const std::filesystem::path& file);
+// Whether a line of a text is a step's, as logs of programs have them.
+bool tells_any_step(const std::filesystem::path& file);
 
 }  // namespace orrery::observe

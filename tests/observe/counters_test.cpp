@@ -110,6 +110,14 @@ TEST_CASE("metrics of an exporter, scraped twice, with blanks of DCGM") {
   CHECK(named->uuid == "GPU-bbb");
 }
 
+TEST_CASE("node_exporter tells the rate of a port in bytes") {
+  const ScratchFolder scratch("observe_port_rate");
+  const CounterLog log = read_counters(scratch.add(
+      "a.txt", "node_infiniband_rate_bytes_per_second{device=\"mlx5_0\",port=\"1\"} 5e+10\n"));
+  CHECK(series(log, Counter::port_rate, "mlx5_0/1").readings[0].value == 5e10);
+  CHECK(counter_unit(Counter::port_rate) == "B/s");
+}
+
 TEST_CASE("tables of Prometheus, a metric a row and a metric a column") {
   const CounterLog rows = read("prometheus_long.csv");
   CHECK(rows.source == CounterSource::prometheus_csv);

@@ -80,6 +80,18 @@ TEST_CASE("the door tells each kind by its content, also packed and under anothe
   CHECK(std::get<Profile>(exported).source == ProfileSource::nsight);
 }
 
+TEST_CASE("the head of a file tells its kind, but for logs, whose steps may come late") {
+  for (const Kind& kind : kinds()) {
+    INFO(kind.file);
+    const bool log = kind.kind == ObservedKind::log;
+    CHECK(kind_by_head(observed_file(kind.file)) ==
+          (log ? std::nullopt : std::optional(kind.kind)));
+    if (log) CHECK(tells_any_step(observed_file(kind.file)));
+  }
+  const ScratchFolder scratch("observe_head");
+  CHECK_FALSE(tells_any_step(scratch.add("a", "torchrun train.py --num-layers 8\n")));
+}
+
 TEST_CASE("files that are none of the kinds are refused in one line") {
   const ScratchFolder scratch("observe_door");
   const auto refused = [&](const std::string& text) {

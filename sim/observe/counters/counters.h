@@ -79,6 +79,7 @@ enum class Counter : std::uint8_t {
   port_out_of_order,
   port_retransmits,
   port_congestion_marks,
+  port_rate,  // at which its link was trained
   performance_state,
 };
 inline constexpr auto counter_text = enum_names<Counter>({"SM clock",
@@ -134,6 +135,7 @@ inline constexpr auto counter_text = enum_names<Counter>({"SM clock",
                                                           "port out of order",
                                                           "port retransmits",
                                                           "port congestion marks",
+                                                          "port rate",
                                                           "performance state"});
 // "Hz", "W", "J", "C", "share" (0 to 1), "B", "B/s", "count", "bits", "number", "ticks", "as told".
 std::string_view counter_unit(Counter counter);

@@ -57,6 +57,8 @@ constexpr std::array query_fields = {
     Field{"clocks_throttle_reasons.active", throttle_reasons},
     Field{"clocks_event_reasons.sw_power_cap", throttled, 1, "power cap"},
     Field{"clocks_throttle_reasons.sw_power_cap", throttled, 1, "power cap"},
+    Field{"clocks_event_reasons.applications_clocks_setting", throttled, 1, "clock setting"},
+    Field{"clocks_throttle_reasons.applications_clocks_setting", throttled, 1, "clock setting"},
     Field{"clocks_event_reasons.hw_slowdown", throttled, 1, "hardware"},
     Field{"clocks_throttle_reasons.hw_slowdown", throttled, 1, "hardware"},
     Field{"clocks_event_reasons.hw_thermal_slowdown", throttled, 1, "hardware thermal"},
@@ -153,6 +155,7 @@ constexpr std::array metric_fields = {
     Field{"DCGM_FI_PROF_NVLINK_RX_BYTES", nvlink_received},
     Field{"node_infiniband_port_data_transmitted_bytes_total", port_sent},
     Field{"node_infiniband_port_data_received_bytes_total", port_received},
+    Field{"node_infiniband_rate_bytes_per_second", port_rate},
     Field{"node_infiniband_symbol_error_total", port_symbol_errors},
     Field{"node_infiniband_port_errors_received_total", port_receive_errors},
     Field{"node_infiniband_link_downed_total", port_link_downed},
@@ -217,6 +220,7 @@ std::string_view counter_unit(Counter counter) {
     case nvlink_received:
     case pcie_sent:
     case pcie_received:
+    case port_rate:
       return "B/s";
     case throttle_reasons:
       return "bits";

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/statistics.h"
+#include "sim/diagnose/observed/held_clocks.h"
 
 namespace orrery {
 namespace {
@@ -40,15 +41,16 @@ double noise_of(const Prediction& prediction) {
 std::string action_of(const Finding& finding, const Stack& stack) {
   const Cause& cause = cause_of(finding.kind);
   std::string text = at_rank(cause.action, finding.rank);
+  if (!finding.reason_action.empty()) text = finding.reason_action;
   const auto words = cause.settings.find(std::string(to_text(stack.launcher)));
-  if (words != cause.settings.end()) text += " Here: " + words->second + ".";
+  if (words != cause.settings.end()) text += action_in_words + words->second + ".";
   return text;
 }
 
 std::vector<Action> actions_of(const std::vector<Finding>& findings, const Stack& stack) {
   std::vector<Action> actions;
   for (const Finding& f : findings)
-    if (is_fault(f.kind) && f.probability >= least_probability)
+    if (f.kind != CauseKind::healthy && f.probability >= least_probability)
       actions.push_back({.cause = f.kind,
                          .sentence = action_of(f, stack),
                          .gain = f.faulty_s / std::max(1e-9, f.healthy_s) - 1,
@@ -56,6 +58,7 @@ std::vector<Action> actions_of(const std::vector<Finding>& findings, const Stack
   std::stable_sort(actions.begin(), actions.end(), [](const Action& a, const Action& b) {
     return a.gain * a.probability > b.gain * b.probability;
   });
+  // What gains nothing by itself comes last: to check what was predicted.
   return actions;
 }
 
@@ -67,6 +70,20 @@ void number_ranks(Finding& finding, const std::vector<int>& ranks, bool alone) {
   };
   finding.rank = ranks.size() > 1 || alone ? number(finding.rank) : -1;
   for (Match& match : finding.matches) match.reading.rank = number(match.reading.rank);
+}
+
+// Why clocks are low, where counters tell it: of the finding's own rank, where they tell as many
+// devices as ranks were seen, else of all.
+void add_reason(Finding& finding, const std::vector<HeldDevice>& held, std::size_t ranks,
+                std::optional<Watts> limit) {
+  if (finding.kind != CauseKind::low_clock && finding.kind != CauseKind::low_clocks) return;
+  std::vector<HeldDevice> devices = held;
+  if (finding.kind == CauseKind::low_clock && held.size() == ranks && finding.rank >= 0)
+    devices = {held[static_cast<std::size_t>(finding.rank)]};
+  const auto reason = devices.empty() ? std::nullopt : reason_of(devices, limit);
+  if (!reason) return;
+  finding.reason = reason->words;
+  finding.reason_action = reason->action;
 }
 
 std::string to_measure(const std::vector<Finding>& findings) {
@@ -99,10 +116,20 @@ std::vector<std::string> unlike(const observe::RunLog& log, const Scenario& s) {
                       predicted)};
 }
 
+// A step that the user gives in place of the log's: one sentence, or none.
+std::vector<std::string> overruled(const Observations& run) {
+  const auto logged = run.overruled_step();
+  if (!logged) return {};
+  return {fmt::format("{} tells steps of {}, give or take {}; {} is used, as --step says.",
+                      run.log->file, to_text(Seconds(*logged)), to_text(run.log->usual.deviation),
+                      to_text(Seconds(*run.step_s)))};
+}
+
 }  // namespace
 
 std::string title_of(const Finding& finding) {
-  return at_rank(cause_of(finding.kind).title, finding.rank);
+  const std::string title = at_rank(cause_of(finding.kind).title, finding.rank);
+  return finding.reason.empty() ? title : fmt::format("{} ({})", title, finding.reason);
 }
 
 const std::string& what_to_check() { return cause_of(CauseKind::another_run).action; }
@@ -116,10 +143,19 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   healthy.profiled.products_hold_slices = !tell_slices_of_products(observations.profiles);
   healthy.profiled.exposed_wait =
       share_of_wait_exposed(observations.profiles, observations.told_step(), healthy);
+  const auto exchanged = exchanged_of(observations.profiles, scenario);
+  if (exchanged)
+    for (RankState& rank : healthy.ranks) rank.exposed_s += rank.bubble_s;
   out.seen = seen_of(observations, healthy, scenario);
-  out.gap = gap_of(healthy, out.seen.readings);
+  out.links = tested_links(observations.tests, scenario, out.notes);
+  read_tested_links(out.links, out.seen.readings);
+  out.gap = gap_of(healthy, out.seen.readings, exchanged);
   out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));
-  for (Finding& finding : out.findings) number_ranks(finding, out.seen.ranks, healthy.alone);
+  const std::vector<HeldDevice> held = held_devices(observations.counters, gpus);
+  for (Finding& finding : out.findings) {
+    add_reason(finding, held, out.seen.ranks.size(), makers_limit(scenario));
+    number_ranks(finding, out.seen.ranks, healthy.alone);
+  }
   out.healthy = out.first().kind == CauseKind::healthy;
   out.another_run = out.first().kind == CauseKind::another_run;
   if (is_fault(out.first().kind)) out.actions = actions_of(out.findings, scenario.stack);
@@ -134,6 +170,8 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   add(observations.notes);
   if (observations.log) {
     out.unlike = unlike(*observations.log, scenario);
+    out.log_step_s = observations.overruled_step();
+    for (const std::string& sentence : overruled(observations)) out.unlike.push_back(sentence);
     add(out.unlike);
     add(observations.log->notes);
   }

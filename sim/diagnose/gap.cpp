@@ -68,9 +68,11 @@ class Parts {
 
 }  // namespace
 
-Gap gap_of(const RunState& healthy, const Readings& readings) {
+Gap gap_of(const RunState& healthy, const Readings& readings, std::optional<double> exchanged) {
   const Parts of(healthy, readings);
-  Gap gap{.predicted_s = healthy.healthy_s};
+  Gap gap{.predicted_s = healthy.healthy_s,
+          .bubble_s = healthy.ranks.front().bubble_s,
+          .exchanged_s = exchanged};
   gap.usual_s = healthy.healthy_s * std::exp(of.value(Symptom::step).value_or(0));
   const double occasional = of.value(Symptom::occasional).value_or(0) * healthy.healthy_s;
   gap.measured_s = gap.usual_s + occasional;
@@ -91,9 +93,14 @@ Gap gap_of(const RunState& healthy, const Readings& readings) {
     skew += awaited;
   }
   add("imbalance", "kernels of the rank that others wait for, beyond the mean rank", skew);
-  if (of.value(Symptom::exposed))
+  if (const auto shown = of.value(Symptom::exposed)) {
+    const double exposed = *shown * healthy.healthy_s;
+    const double waited = std::min(exposed, exchanged.value_or(0));
+    const double planned = exchanged ? plan.bubble_s + plan.exchange_s : 0;
+    add("bubble", "sends and receives of the pipeline, with its bubble", waited - planned);
     add("communication", "communication that nothing hides",
-        (*of.value(Symptom::exposed)) * healthy.healthy_s - plan.exposed_s);
+        exposed - waited - (plan.exposed_s - planned));
+  }
   add("slices", "slices of time that kernels lose to another process", of.slices(healthy));
   if (const auto idle = of.idle()) {
     // Waits for data that the log tells and a profile does not name are a part of their own.

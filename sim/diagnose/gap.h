@@ -2,6 +2,7 @@
 // Knows where the time goes by which a run is longer than predicted.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,15 @@ struct GapPart {
 struct Gap {
   double predicted_s = 0, measured_s = 0;  // mean step: usual ones and slow ones
   double usual_s = 0;
+  double bubble_s = 0;                // of a pipeline, as predicted
+  std::optional<double> exchanged_s;  // measured in sends and receives, which hold the bubble
   std::vector<GapPart> parts;
   double seconds() const { return measured_s - predicted_s; }
 };
 
 // Kernels are those of the rank that others wait for; where only one was profiled, of that.
-Gap gap_of(const RunState& healthy, const Readings& readings);
+// `exchanged`: exchanged_of(); then the state's exposed communication holds the bubble.
+Gap gap_of(const RunState& healthy, const Readings& readings,
+           std::optional<double> exchanged = std::nullopt);
 
 }  // namespace orrery

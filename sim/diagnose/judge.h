@@ -29,6 +29,8 @@ struct Finding {
   double faulty_s = 0;   // mean step with it
   double misfit = 0;     // mean square of what is left of the readings, in standard deviations
   std::vector<Match> matches;  // the most telling first
+  // What counters say of the reason, and what to do against that; empty: nothing.
+  std::string reason, reason_action;
 };
 
 // Most probable first; probabilities add up to 1. `step_noise`: standard deviation of the

@@ -8,14 +8,15 @@
 
 #include "sim/diagnose/diagnose.h"
 #include "sim/question/ask.h"
+#include "sim/question/run_files.h"
 
 namespace orrery {
 
-// A step time as people write it ("21.3s", "850 ms"), and files of any kind that sim/observe reads,
-// one log at most, or folders of them.
+// A step time as people write it ("21.3s", "850 ms"), which wins over a log's, and files of any
+// kind that sim/observe reads, one log at most, or folders of them.
 struct DiagnoseFiles {
   std::string step;  // "": not given
-  std::vector<std::string> files;
+  std::vector<RunFile> files;
 };
 
 struct Diagnosed {

@@ -100,6 +100,32 @@ TEST_CASE("law: a step that is far from the predicted, either way, is another ru
   }
 }
 
+// Whatever a cause does at its most to the step of the run.
+double most_reached(const HealthyRun& run) {
+  double most = 1;
+  for (const Cause& cause : causes()) {
+    if (!is_fault(cause.kind) || !is_possible(cause.kind, run.state, run.links)) continue;
+    for (int form = 0; form < forms_of(cause.kind); ++form)
+      most =
+          std::max(most, with_fault(run.state, cause.kind, cause.most, 0, run.links, form).step_s /
+                             run.state.healthy_s);
+  }
+  return most;
+}
+
+TEST_CASE("law: a step alone beyond what any cause reaches is another run's") {
+  for (const ScenarioWords& words : varied_scenarios()) {
+    const HealthyRun run = healthy_run(words, 1);
+    const double most = most_reached(run);
+    // Of the prediction's own error a step may be longer.
+    for (const double beyond : {1.2, 1.5, 2.0, 4.0}) {
+      const Seen seen{.readings = {{.symptom = Symptom::step, .value = std::log(beyond * most)}}};
+      INFO(most << " " << beyond);
+      CHECK(judge(run.state, model_noise, seen, run.links).front().kind == CauseKind::another_run);
+    }
+  }
+}
+
 // Its profile is another one, too: kernels, waits and idle times are none of the predicted.
 TEST_CASE("a profile of another run is told, and none of a fault of this one") {
   for (const double times : {0.02, 50.0}) {
@@ -295,6 +321,39 @@ TEST_CASE("what slow kernels of a rank cost is told by these, whatever else the 
     state.step_s *= 1.05;
     CHECK(cost() == Approx(before).epsilon(0.01));
   }
+}
+
+TEST_CASE("sends and receives of a pipeline are told from other communication") {
+  HealthyRun run = healthy_run({.layout = {.pp = 4, .dp = 2}}, 1);
+  const RankState& plan = run.state.ranks.front();
+  REQUIRE(plan.bubble_s > 0);
+  const auto part = [](const Gap& gap, const std::string& key) {
+    for (const GapPart& one : gap.parts)
+      if (one.key == key) return one.seconds;
+    return 0.0;
+  };
+  const double other = plan.exposed_s - plan.exchange_s;
+  run.state.ranks.front().exposed_s += plan.bubble_s;
+  const double planned = plan.bubble_s + plan.exchange_s;
+  for (const double longer : {1.0, 1.5}) {
+    const double waited = longer * planned;
+    Readings readings = {{.symptom = Symptom::step, .value = 0.2}};
+    readings.push_back(
+        {.symptom = Symptom::exposed, .value = (waited + other + 0.01) / run.state.healthy_s});
+    const Gap gap = gap_of(run.state, readings, waited);
+    CHECK(part(gap, "bubble") == Approx((longer - 1) * planned).margin(1e-9));
+    CHECK(part(gap, "communication") == Approx(0.01));
+    CHECK(gap.bubble_s == Approx(plan.bubble_s));
+  }
+  // Rings of context parallelism send and receive, too: nobody knows which is which.
+  std::vector<observe::Profile> profiles(1);
+  profiles[0].mean.by_collective[static_cast<std::size_t>(CollectiveKind::send_receive)] =
+      Seconds(0.1);
+  CHECK(exchanged_of(profiles, run.scenario) == 0.1);
+  run.scenario.layout.cp = 2;
+  CHECK_FALSE(exchanged_of(profiles, run.scenario));
+  run.scenario.layout = {.tp = 1, .pp = 1};
+  CHECK_FALSE(exchanged_of(profiles, run.scenario));
 }
 
 TEST_CASE("law: parts of a gap add up to it") {

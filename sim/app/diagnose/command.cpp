@@ -14,19 +14,39 @@ namespace {
 
 constexpr const char* observed_group = "What the run left";
 
-DiagnoseFiles files_of(const Given& given) {
-  DiagnoseFiles out{.step = given.text("--step"), .files = given.words};
-  for (const char* flag : {"--log", "--profile", "--dcgm"})
-    if (given.has(flag))
-      for (const JsonValue& file : JsonValue::from(given.text(flag), flag).listed())
-        out.files.push_back(file.text());
+// What a line says: what ran, and what the run left.
+struct Asked {
+  DiagnoseFiles files;
+  std::string like;  // "": flags alone
+};
+
+// Files that stand without a flag are told by their content: one says what ran, the others are of
+// the run.
+Asked asked_of(const Given& given) {
+  Asked out{.files = {.step = given.text("--step")}};
+  if (given.has("--like")) out.like = given.place("--like");
+  for (const std::string& word : given.words) {
+    if (!is_configuration(word)) {
+      out.files.files.push_back({word});
+      continue;
+    }
+    if (!out.like.empty())
+      throw Error({.file = word,
+                   .found = "a second configuration",
+                   .expected = "one that says what ran: " + out.like + " does"});
+    out.like = word;
+  }
+  for (const RunFlag& one : run_flags())
+    if (given.has(one.flag))
+      for (const JsonValue& file : JsonValue::from(given.text(one.flag), one.flag).listed())
+        out.files.files.push_back({file.text(), one.flag});
   return out;
 }
 
-GivenSettings like_of(const Given& given) {
+GivenSettings like_of(const Given& given, const std::string& like) {
   Given rest = given;
   rest.words.clear();
-  if (given.has("--like")) rest.words.push_back(given.place("--like"));
+  if (!like.empty()) rest.words.push_back(like);
   rest.flags.erase("--like");  // it is no setting of the run
   return settings_of(rest);
 }
@@ -34,16 +54,17 @@ GivenSettings like_of(const Given& given) {
 Json whole_json(const Diagnosed& asked, const DiagnoseFiles& files) {
   const Simulated& s = asked.simulated;
   SortedJson question = s.settings.raw();
-  question["files"] = files.files;
+  SortedJson names = SortedJson::array();
+  for (const RunFile& file : files.files) names.push_back(file.name);
+  question["files"] = std::move(names);
   if (!files.step.empty()) question["step"] = files.step;
   AnswerVerdict verdict = answer_verdict(verdict_of(s.prediction.memory));
   return answer_json({.command = "diagnose", .question = question, .catalogue = s.catalogue},
                      verdict, diagnosis_json(asked));
 }
 
-ExitCode answer(const Given& given, const GivenSettings& like, const CommonFlags& common) {
+ExitCode answer(const DiagnoseFiles& files, const GivenSettings& like, const CommonFlags& common) {
   Catalogues catalogues;
-  const DiagnoseFiles files = files_of(given);
   const Diagnosed asked = diagnose_settings(like.merged(), files,
                                             {.catalogues = catalogues, .threads = common.threads});
   if (!asked.diagnosis) {
@@ -75,9 +96,10 @@ ExitCode answer_runs(const Given& given, const CommonFlags& common) {
 ExitCode run(const Given& given) {
   const CommonFlags common = common_of(given);
   if (given.has("--runs")) return answer_runs(given, common);
-  const GivenSettings like = like_of(given);
+  const Asked asked = asked_of(given);
+  const GivenSettings like = like_of(given, asked.like);
   return naming_flags(
-      [&] { return answer(given, like, common); },
+      [&] { return answer(asked.files, like, common); },
       [&](const Error& error) { return named_by_flag(error, like.file, like.flags); });
 }
 
@@ -98,7 +120,9 @@ Command diagnose_command() {
   flags.push_back(markdown_flag());
   return {.name = "diagnose",
           .summary = "hold a real run against its prediction: what is wrong, what to do",
-          .arguments = {{"files", "logs, profiles and counters of one run, or a folder of them",
+          .arguments = {{"files",
+                         "logs, profiles and counters of one run, or a folder of them; what ran, "
+                         "in place of --like",
                          "file", true}},
           .flags = std::move(flags),
           .examples = {{"orrery diagnose --like train.sh --cluster dgx-h100 --gpus 64 train.log "

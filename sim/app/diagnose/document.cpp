@@ -69,6 +69,13 @@ void add_gap(Document& document, const Gap& gap) {
     table.add({part.title, fmt::format("{:+.1f}", 1e3 * part.seconds),
                signed_percent_figure(part.seconds / gap.measured_s)});
   document.table(table);
+  if (gap.bubble_s <= 0) return;
+  const std::string measured =
+      gap.exchanged_s ? fmt::format("profiles show {} in sends and receives between stages",
+                                    to_text(Seconds(*gap.exchanged_s)))
+                      : std::string("no profile shows it");
+  document.paragraph(fmt::format("The pipeline's bubble is predicted to take {} of a step; {}.",
+                                 to_text(Seconds(gap.bubble_s)), measured));
 }
 
 void add_findings(Document& document, const Diagnosis& d) {
@@ -101,14 +108,38 @@ void add_findings(Document& document, const Diagnosis& d) {
   document.table(told);
 }
 
+void add_links(Document& document, const Diagnosis& d) {
+  if (d.links.empty()) return;
+  Table table({"what nccl-tests tell", "GPUs", "hosts", "message", "GB/s", "predicted"},
+              {Align::left});
+  for (const TestedLinks& test : d.links)
+    table.add({test.test, fmt::format("{}", test.gpus), fmt::format("{}", test.hosts),
+               to_text(test.message), fmt::format("{:.0f}", 1e-9 * test.measured_bus.si()),
+               fmt::format("{:.0f}", 1e-9 * test.predicted_bus.si())});
+  document.gap();
+  document.table(table);
+}
+
+// " Now train.sh:12 has --num-workers 2."
+std::string now_text(const Action& action) {
+  std::string text;
+  for (const SettingNow& one : action.now)
+    text += fmt::format(" Now {} has {}{}.", short_place(one.place), one.name,
+                        one.value == "true" ? "" : " " + one.value);
+  return text;
+}
+
 void add_actions(Document& document, const Diagnosis& d) {
   if (d.actions.empty()) return;
   document.heading("What to do");
   int number = 0;
   for (const Action& action : d.actions) {
     if (number == actions_shown) break;
-    document.item(fmt::format("{} Gains {} if that is it ({}).", action.sentence,
-                              percent(action.gain, 0), percent(action.probability, 0)),
+    const std::string gain = is_fault(action.cause)
+                                 ? fmt::format("Gains {} if that is it", percent(action.gain, 0))
+                                 : std::string("It may be another run");
+    document.item(fmt::format("{}{} {} ({}).", action.sentence, now_text(action), gain,
+                              percent(action.probability, 0)),
                   fmt::format("{}.", ++number));
   }
 }
@@ -149,6 +180,48 @@ std::string summary(const Diagnosed& asked) {
                      to_text(p.step_time), to_text(p.low), to_text(p.high));
 }
 
+Json finding_json(const Finding& f) {
+  Json evidence = Json::array();
+  for (const Match& m : f.matches)
+    evidence.push_back({{"symptom", json_key(to_text(m.reading.symptom))},
+                        {"rank", m.reading.rank < 0 ? Json() : Json(m.reading.rank)},
+                        {"value", m.reading.value},
+                        {"expected", m.expected},
+                        {"healthy", m.healthy},
+                        {"log_likelihood_gain", m.gain}});
+  return {{"cause", cause_text[f.kind]},
+          {"title", title_of(f)},
+          {"reason", f.reason.empty() ? Json() : Json(f.reason)},
+          {"probability", f.probability},
+          {"rank", f.rank < 0 ? Json() : Json(f.rank)},
+          {"strength", f.strength},
+          {"healthy_step_s", f.healthy_s},
+          {"faulty_step_s", f.faulty_s},
+          {"misfit", f.misfit},
+          {"evidence", std::move(evidence)}};
+}
+
+Json now_json(const Action& action) {
+  Json now = Json::array();
+  for (const SettingNow& one : action.now)
+    now.push_back({{"place", one.place}, {"name", one.name}, {"value", one.value}});
+  return now;
+}
+
+Json links_json(const Diagnosis& d) {
+  Json links = Json::array();
+  for (const TestedLinks& test : d.links)
+    links.push_back({{"test", test.test},
+                     {"gpus", test.gpus},
+                     {"hosts", test.hosts},
+                     {"leaves_domain", test.leaves_domain},
+                     {"time_over_predicted", test.ratio},
+                     {"message_bytes", test.message.si()},
+                     {"measured_bus_bytes_per_s", test.measured_bus.si()},
+                     {"predicted_bus_bytes_per_s", test.predicted_bus.si()}});
+  return links;
+}
+
 }  // namespace
 
 Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width) {
@@ -158,6 +231,7 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
     document.line(fmt::format("{}: {}.", titled(d.first()), summary(asked)));
     if (!d.to_measure.empty()) document.paragraph(d.to_measure);
     for (const std::string& sentence : d.unlike) document.paragraph(sentence);
+    add_links(document, d);
     return document;
   }
   if (d.first().probability >= likely || d.another_run)
@@ -172,6 +246,7 @@ Document diagnosis_document(const Diagnosed& asked, bool full, std::size_t width
     add_gap(document, d.gap);
     add_findings(document, d);
   }
+  add_links(document, d);
   add_actions(document, d);
   if (!d.another_run) add_traps(document, d);
   if (!d.to_measure.empty()) document.paragraph(d.to_measure);
@@ -186,28 +261,11 @@ Json diagnosis_json(const Diagnosed& asked) {
   Json parts = Json::array(), findings = Json::array(), actions = Json::array();
   for (const GapPart& part : d.gap.parts)
     parts.push_back({{"key", part.key}, {"title", part.title}, {"time_s", part.seconds}});
-  for (const Finding& f : d.findings) {
-    Json evidence = Json::array();
-    for (const Match& m : f.matches)
-      evidence.push_back({{"symptom", json_key(to_text(m.reading.symptom))},
-                          {"rank", m.reading.rank < 0 ? Json() : Json(m.reading.rank)},
-                          {"value", m.reading.value},
-                          {"expected", m.expected},
-                          {"healthy", m.healthy},
-                          {"log_likelihood_gain", m.gain}});
-    findings.push_back({{"cause", cause_text[f.kind]},
-                        {"title", title_of(f)},
-                        {"probability", f.probability},
-                        {"rank", f.rank < 0 ? Json() : Json(f.rank)},
-                        {"strength", f.strength},
-                        {"healthy_step_s", f.healthy_s},
-                        {"faulty_step_s", f.faulty_s},
-                        {"misfit", f.misfit},
-                        {"evidence", std::move(evidence)}});
-  }
+  for (const Finding& f : d.findings) findings.push_back(finding_json(f));
   for (const Action& action : d.actions)
     actions.push_back({{"cause", cause_text[action.cause]},
                        {"sentence", action.sentence},
+                       {"now", now_json(action)},
                        {"gain", action.gain},
                        {"probability", action.probability}});
   Json traps = Json::array();
@@ -218,15 +276,19 @@ Json diagnosis_json(const Diagnosed& asked) {
                      {"gain", trap.gain ? Json(*trap.gain) : Json()}});
   return {{"healthy", d.healthy},
           {"another_run", d.another_run},
+          {"log_step_s", d.log_step_s ? Json(*d.log_step_s) : Json()},
           {"gap",
            {{"predicted_step_s", d.gap.predicted_s},
             {"measured_step_s", d.gap.measured_s},
             {"usual_step_s", d.gap.usual_s},
+            {"predicted_bubble_s", d.gap.bubble_s},
+            {"measured_exchanges_s", d.gap.exchanged_s ? Json(*d.gap.exchanged_s) : Json()},
             {"parts", std::move(parts)}}},
           {"findings", std::move(findings)},
           {"actions", std::move(actions)},
           {"traps", std::move(traps)},
           {"counters", d.seen.told},
+          {"links", links_json(d)},
           {"to_measure", d.to_measure.empty() ? Json() : Json(d.to_measure)},
           {"notes", d.notes}};
 }

@@ -66,11 +66,12 @@ std::vector<FaultRun> runs_of(const fs::path& folder) {
   return runs;
 }
 
-std::vector<std::string> files_of(const fs::path& folder) {
-  std::vector<std::string> files;
+std::vector<RunFile> files_of(const fs::path& folder) {
+  std::vector<RunFile> files;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().filename() != "run.json") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
+    if (entry.path().filename() != "run.json") files.push_back({entry.path().string()});
+  std::sort(files.begin(), files.end(),
+            [](const RunFile& a, const RunFile& b) { return a.name < b.name; });
   return files;
 }
 

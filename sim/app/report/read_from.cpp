@@ -15,9 +15,6 @@ namespace {
 
 constexpr std::size_t most_items = 8;  // of a list on a terminal
 
-// "train.sh:12": where a line is found, without folders.
-std::string short_place(const std::string& place) { return place.substr(place.rfind('/') + 1); }
-
 std::string as_written(const GivenItem& item) {
   std::string text = item.name;
   if (!item.value.empty() && item.value != "true") text += " " + item.value;
@@ -83,6 +80,8 @@ void add_run(Document& document, const GivenRun& run, const std::string& what) {
 }
 
 }  // namespace
+
+std::string short_place(const std::string& place) { return place.substr(place.rfind('/') + 1); }
 
 void add_read_from(Document& document, const JsonValue& settings) {
   if (const auto run = given_run_in(settings)) add_run(document, *run, "");

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/diagnose/observed/observations.h"
+#include "sim/diagnose/observed/ratios.h"
 #include "sim/engine/collectives/collectives.h"
 
 namespace orrery {
@@ -13,9 +14,6 @@ namespace {
 
 using observe::CollectiveRecord;
 using observe::Profile;
-
-// Collectives of fewer bytes are bound by latency, and tell little of links.
-constexpr double large_collective = 1e6;
 
 GroupShape group_of(int ranks, const Scenario& s) {
   const std::int64_t domain = std::min<std::int64_t>(ranks, s.cluster.fabric.scale_up.domain);
@@ -61,29 +59,6 @@ std::vector<double> moving(const std::vector<const CollectiveRecord*>& ranks) {
   }
   return seconds;
 }
-
-// Times of calls over the predicted, by the predicted seconds that they stand for.
-class Ratios {
- public:
-  void add(double ratio, double seconds) {
-    all_.emplace_back(ratio, seconds);
-    seconds_ += seconds;
-  }
-  // Half of the seconds were slower: one call says little where calls differ, as on links that
-  // others use or that send again.
-  std::optional<double> middle() {
-    if (all_.empty()) return std::nullopt;
-    std::sort(all_.begin(), all_.end());
-    double before = 0;
-    for (const auto& [ratio, seconds] : all_)
-      if ((before += seconds) >= seconds_ / 2) return ratio;
-    return all_.back().first;
-  }
-
- private:
-  std::vector<std::pair<double, double>> all_;
-  double seconds_ = 0;
-};
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "sim/diagnose/observed/held_clocks.h"
+
 namespace orrery {
 
 namespace {
@@ -20,6 +22,13 @@ std::optional<double> Observations::told_step() const {
   if (step_s) return step_s;
   if (log && log->usual.steps > 0) return log->usual.median.si();
   return std::nullopt;
+}
+
+std::optional<double> Observations::overruled_step() const {
+  if (!step_s || !log || log->usual.steps == 0) return std::nullopt;
+  const double logged = log->usual.median.si();
+  if (std::abs(*step_s - logged) <= log->usual.deviation.si()) return std::nullopt;
+  return logged;
 }
 
 std::optional<double> Observations::usual_step() const {
@@ -52,6 +61,10 @@ std::vector<int> ranks_seen(const Observations& run, std::size_t gpus) {
   return ranks;
 }
 
+std::optional<Watts> makers_limit(const Scenario& scenario) {
+  return scenario.cluster.device.power_limit.value;
+}
+
 Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario) {
   Seen seen;
   const auto gpus = static_cast<std::size_t>(std::max<std::int64_t>(1, scenario.cluster.gpus));
@@ -79,9 +92,14 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
   std::set<std::string> named;
   for (const NamedTrouble& one :
        troubles_of(run.counters, scenario.cluster.fabric.scale_out.nic_bandwidth.get())) {
-    named.insert(one.trouble);
+    if (!one.trouble.empty()) named.insert(one.trouble);
     seen.told.push_back(one.sentence);
   }
+  const std::vector<HeldDevice> held = held_devices(run.counters, gpus);
+  for (std::string& sentence : held_sentences(held, makers_limit(scenario)))
+    seen.told.push_back(std::move(sentence));
+  for (const HeldDevice& device : held)
+    if (device.share_of(ClockHolder::heat) > 0) named.insert("heat");
   if (named.contains(port_beyond_allowed)) named.erase("port errors");  // one thing, counted once
   for (const std::string& trouble : named) {
     seen.can_name = true;

@@ -8,6 +8,7 @@
 
 #include "sim/diagnose/state/symptoms.h"
 #include "sim/engine/scenario.h"
+#include "sim/observe/collective/nccl_tests.h"
 #include "sim/observe/counters/counters.h"
 #include "sim/observe/log/run_log.h"
 #include "sim/observe/profile/profile.h"
@@ -20,13 +21,18 @@ struct Observations {
   std::optional<observe::RunLog> log;
   std::vector<observe::Profile> profiles;  // a rank each
   std::vector<observe::CounterLog> counters;
-  std::vector<std::string> notes;  // about files that were left out
+  std::vector<observe::CollectiveTests> tests;  // of the links that the run uses
+  std::vector<std::string> notes;               // about files that were left out
   // As the user says, else as the log does.
   std::optional<double> told_step() const;
+  // The log's, where the user says otherwise: by more than steps of the log differ.
+  std::optional<double> overruled_step() const;
   // Else the longest profiled step, which the profiler itself lengthens.
   std::optional<double> usual_step() const;
 };
 
+// The power that the device's maker lets it draw.
+std::optional<Watts> makers_limit(const Scenario& scenario);
 // Readings of the run, against what is predicted of it without a fault.
 Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& scenario);
 // The ranks that were seen one by one, by their numbers in the run: at least one. Counters tell no
@@ -52,6 +58,10 @@ bool tell_slices_of_products(const std::vector<observe::Profile>& profiles);
 // where no rank waits, and near it where waits are short.
 double share_of_wait_exposed(const std::vector<observe::Profile>& profiles,
                              std::optional<double> step_s, const RunState& healthy);
+// Seconds of a step in sends and receives between stages of a pipeline, on the rank whose
+// communication shows least; nothing where no profile tells them from others.
+std::optional<double> exchanged_of(const std::vector<observe::Profile>& profiles,
+                                   const Scenario& scenario);
 // Whether something runs through whole steps beside the run's own kernels.
 bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 // Whether hosts run a collective of their own for most of the devices'.
@@ -59,8 +69,8 @@ bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 // Whether kernels of attention or of products are mostly those of an older chip than the device.
 bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
 struct NamedTrouble {
-  std::string
-      trouble;  // "port errors", `port_beyond_allowed`, "NVLink errors", "ECC errors", "heat"
+  // "port errors", `port_beyond_allowed`, "NVLink errors", "ECC errors"; empty: of no cause
+  std::string trouble;
   std::string sentence;  // where and how much
 };
 // What counters name, series by series; of ports with this bandwidth.

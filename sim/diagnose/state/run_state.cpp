@@ -42,6 +42,8 @@ RankState rank_of(const Scenario& s, const StageBreakdown& stage) {
   for (const LabelRow& row : label_table)
     if (is_communication(row.label)) rank.exposed_s += seconds(row.label);
   rank.idle_s = seconds(Label::host);
+  rank.bubble_s = seconds(Label::bubble);
+  rank.exchange_s = seconds(Label::pipeline_comm);
   return rank;
 }
 

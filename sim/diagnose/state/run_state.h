@@ -19,6 +19,8 @@ struct RankState {
   double wait_s = 0;             // in collectives, beyond the rank that spends least in them
   double exposed_s = 0;          // collectives that no compute of the rank hides
   double idle_s = 0;             // nothing runs on the device
+  double bubble_s = 0;           // it waits for another stage; in exposed_s where profiles show it
+  double exchange_s = 0;         // of exposed_s: messages between stages
   double work = 1;               // threads launched, over those of the mean rank
   double forward_s = 0;          // its forward pass, beyond the mean rank's
   double clock = 1;              // of its processors, over what the device sustains under such work

@@ -11,6 +11,7 @@
 #include "sim/base/json/json.h"
 #include "sim/launch/configurations/configuration.h"
 #include "sim/observe/input/byte_stream.h"
+#include "sim/question/settings/settings.h"
 
 namespace orrery {
 namespace {
@@ -118,6 +119,21 @@ std::optional<std::string> small_text(const std::string& file) {
   return observe::first_bytes(file, most);
 }
 
+// Whether JSON is what a program is started with, or has a key of our settings at least: one that
+// is misspelt is named when they are read, and so is what is broken in them.
+bool is_settings(const std::string& file) {
+  try {
+    if (read_configuration(file, SortedJson::object())) return true;
+    const JsonValue document = JsonValue::load(file);
+    if (!document.is_object()) return false;
+    const std::vector<Setting>& known = settings();
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Setting& one) { return document.find(one.key).has_value(); });
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 const std::vector<RunFlag>& run_flags() {
@@ -151,7 +167,7 @@ bool is_configuration(const std::string& file) {
   const auto text = small_text(file);
   // Traces are JSON, as our settings and DeepSpeed's are.
   if (!text || (kind && text->find("\"traceEvents\"") != std::string::npos)) return false;
-  if (kind) return text->find_first_not_of(" \t\r\n") == text->find('{');
+  if (kind) return is_settings(file);
   if (observe::tells_any_step(file)) return false;
   try {
     return read_configuration(file, SortedJson::object()).has_value();

@@ -252,6 +252,9 @@ TEST_CASE("a program's own configuration says what ran, and actions come in its 
 }
 
 TEST_CASE("what cannot be diagnosed is one clear error") {
+  const ScratchFolder scratch("diagnose-errors");
+  const std::string broken = test::add(scratch, "broken.json", "{\"model\": \"llama3-8b\",}\n");
+  const std::string misspelt = test::add(scratch, "misspelt.json", "{\"gpus\": 8, \"sec\": 4096}");
   const std::string like = "diagnose --like " + faults + "/programs/fsdp-1b.json ";
   const std::string log = faults + "/runs/fsdp-1b-healthy-1/train.log";
   const std::string profile = faults + "/runs/fsdp-1b-healthy-1/rank0.json.gz";
@@ -271,6 +274,9 @@ TEST_CASE("what cannot be diagnosed is one clear error") {
       {like + "--profile " ORRERY_SOURCE_DIR "/README.md",
        "found none of the files that a run leaves; expected a profile at --profile"},
       {like + faults + "/programs/ddp-1b.json", "ddp-1b.json: found a second configuration"},
+      {"diagnose " + broken + " --step 3s", "broken.json"},
+      {"diagnose " + misspelt + " --step 3s", "did you mean \"seq\"?"},
+      {like + faults + "/runs/fsdp-1b-healthy-1/run.json", "found JSON without \"traceEvents\""},
       {"diagnose " ORRERY_SOURCE_DIR "/README.md --step 3s", "found no step of a log, and no conf"},
       {like + profile + " " + profile, "found rank 0 again"},
       {like + "nothing.log", "nothing.log"},

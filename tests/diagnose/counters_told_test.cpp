@@ -51,7 +51,11 @@ TEST_CASE("bits of throttle reasons are told by what they mean, of samples at wo
         std::string::npos);
   CHECK(told.find("GPU 1: heat holds") != std::string::npos);
   CHECK(told.find("GPU 1: the power brake holds") != std::string::npos);
-  CHECK(told.find("its power limit") == std::string::npos);
+  CHECK(told.find("the power limit") == std::string::npos);
+  for (const char* device : {"0", "1"})
+    log.series.push_back(series(Counter::power_limit, device, {500, 500, 500, 500}));
+  CHECK(all_of(held_sentences(held_devices({log}, 2), Watts(700)))
+            .find("GPUs 0, 1: the power limit is 500 W, the maker's 700 W") != std::string::npos);
 }
 
 TEST_CASE("columns of single reasons, and dmon's shares, tell the same as bits") {
@@ -150,6 +154,17 @@ TEST_CASE("rows that memory cannot replace are ECC errors, and a driver's last e
   CHECK(named[1].sentence.starts_with("3: rows"));
   CHECK(named[2].trouble.empty());
   CHECK(named[2].sentence.find("Xid 94") != std::string::npos);
+}
+
+TEST_CASE("a device with fewer lanes than others is told, one at rest is not") {
+  CounterLog log;
+  log.series.push_back(series(Counter::pcie_width, "0", {16, 16}));
+  log.series.push_back(series(Counter::pcie_width, "1", {8, 8}));
+  log.series.push_back(series(Counter::pcie_width, "2", {8, 16}));
+  const std::vector<NamedTrouble> named = troubles_of({log}, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 1);
+  CHECK(named[0].trouble.empty());
+  CHECK(named[0].sentence == "1: 8 lanes of PCIe, others have 16");
 }
 
 }  // namespace

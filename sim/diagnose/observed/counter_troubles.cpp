@@ -29,6 +29,7 @@ constexpr ErrorCounter error_counters[] = {
     {Counter::nvlink_replays, "NVLink errors"},   {Counter::nvlink_recoveries, "NVLink errors"},
     {Counter::ecc_corrected, "ECC errors"},       {Counter::ecc_uncorrected, "ECC errors"},
     {Counter::remapped_corrected, "ECC errors"},  {Counter::remapped_uncorrected, "ECC errors"},
+    {Counter::retired_pages, "ECC errors"},
 };
 
 // From the first reading of a counter to its last; nothing where there is one.
@@ -102,6 +103,22 @@ void name_states(const CounterLog& log, std::vector<NamedTrouble>& named) {
                                        place_of(*series), last(*series))});
 }
 
+// Lanes of PCIe that a device lost: it has fewer than the device that has most.
+void name_narrow_slots(const CounterLog& log, std::vector<NamedTrouble>& named) {
+  std::map<std::string, double> widths;
+  double most = 0;
+  for (const CounterSeries* series : log.of(Counter::pcie_width))
+    for (const auto& reading : series->readings) {
+      double& width = widths[place_of(*series)];
+      width = std::max(width, reading.value);
+      most = std::max(most, width);
+    }
+  for (const auto& [place, width] : widths)
+    if (width > 0 && width < most)
+      named.push_back(
+          {"", fmt::format("{}: {:.0f} lanes of PCIe, others have {:.0f}", place, width, most)});
+}
+
 }  // namespace
 
 std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, BytesPerSecond port) {
@@ -113,6 +130,7 @@ std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, Bytes
           named.push_back({error.trouble, risen(*series, log.has_clock)});
     name_slow_ports(log, port, named);
     name_states(log, named);
+    name_narrow_slots(log, named);
     if (!log.has_clock) continue;
     for (const auto* series : log.of(Counter::port_symbol_errors))
       if (const double over = over_allowed(rise_of(*series), 8 * port.si()); over > 1)

@@ -3,6 +3,7 @@
 #include "sim/diagnose/observed/held_clocks.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -188,10 +189,16 @@ std::vector<std::string> held_sentences(const std::vector<HeldDevice>& devices,
                               gpus_text(places), clock_holder_text[static_cast<ClockHolder>(i)],
                               range_text(least, most)));
   }
-  for (const HeldDevice& device : devices)
-    if (is_below(device, makers_limit))
-      out.push_back(fmt::format("GPU {}: its power limit is {:.0f} W, its maker's {:.0f} W",
-                                device.place, device.power_limit->si(), makers_limit->si()));
+  std::vector<std::string> capped;
+  double least = std::numeric_limits<double>::infinity();
+  for (const HeldDevice& device : devices) {
+    if (!is_below(device, makers_limit)) continue;
+    capped.push_back(device.place);
+    least = std::min(least, device.power_limit->si());
+  }
+  if (!capped.empty())
+    out.push_back(fmt::format("{}: the power limit is {:.0f} W, the maker's {:.0f} W",
+                              gpus_text(capped), least, makers_limit->si()));
   return out;
 }
 

@@ -89,15 +89,16 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
   if (has_older_kernels(run.profiles, KernelClass::product)) seen.name(older_products);
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
+  const std::vector<HeldDevice> held = held_devices(run.counters, gpus);
+  // Few sentences, and counters of errors may be many.
+  for (std::string& sentence : held_sentences(held, makers_limit(scenario)))
+    seen.told.push_back(std::move(sentence));
   std::set<std::string> named;
   for (const NamedTrouble& one :
        troubles_of(run.counters, scenario.cluster.fabric.scale_out.nic_bandwidth.get())) {
     if (!one.trouble.empty()) named.insert(one.trouble);
     seen.told.push_back(one.sentence);
   }
-  const std::vector<HeldDevice> held = held_devices(run.counters, gpus);
-  for (std::string& sentence : held_sentences(held, makers_limit(scenario)))
-    seen.told.push_back(std::move(sentence));
   for (const HeldDevice& device : held)
     if (device.share_of(ClockHolder::heat) > 0) named.insert("heat");
   if (named.contains(port_beyond_allowed)) named.erase("port errors");  // one thing, counted once

@@ -36,7 +36,7 @@ class AffinePrices : public StepPrices {
       time += token * chunk.tokens + past * chunk.tokens * (chunk.start / 64);
     return Ticks{time};
   }
-  Ticks launching(const StepShape& shape) const override {
+  Ticks launching(const StepShape& shape, Ticks) const override {
     return Ticks{shape.chunks.empty() ? 0 : launch};
   }
 };

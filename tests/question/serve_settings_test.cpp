@@ -104,7 +104,10 @@ TEST_CASE("serve: settings that the scheduler or the engines do not know are fou
   SortedJson ranks = waits;
   ranks["engines"] = "DP2";
   CHECK(unused(ranks) == Keys{"batch_wait_steps", "batch_wait_tokens"});
-  CHECK(error_of({{"stack", "trtllm"}, {"batch_wait_tokens", 1.5}}).find("0 to 1") !=
+  CHECK(unused({{"stack", "trtllm"}, {"batch_wait_steps", 4}}) == Keys{"batch_wait_steps"});
+  CHECK(unused({{"stack", "trtllm"}, {"batch_wait_tokens", 0.5}}) == Keys{"batch_wait_tokens"});
+  CHECK(unused({{"stack", "trtllm"}, {"batch_wait_steps", 0}}).empty());
+  CHECK(error_of({{"stack", "trtllm"}, {"batch_wait_tokens", 1.5}}).find("a share from 0 to 1") !=
         std::string::npos);
   CHECK(unused({{"rank_choice", "least-requests"}}) == Keys{"rank_choice"});
   CHECK(unused({{"rank_choice", "least-requests"}, {"engines", "DP2"}}).empty());

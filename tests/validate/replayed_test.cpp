@@ -168,7 +168,7 @@ class Flat : public StepPrices {
     return {.at_first = ms, .per_token = {}, .first = 0, .last = std::int64_t{1} << 60};
   }
   Ticks step(const StepShape&) const override { return ms; }
-  Ticks launching(const StepShape&) const override { return launch; }
+  Ticks launching(const StepShape&, Ticks) const override { return launch; }
   static constexpr Ticks ms{1'000'000'000};
   Ticks launch{1};
 };

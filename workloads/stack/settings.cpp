@@ -189,9 +189,7 @@ constexpr Choice choices[] = {
      }},
     {"batch_wait_tokens",
      [](Stack& s, const JsonValue& v) {
-       const double part = v.number();
-       if (!(part >= 0 && part <= 1)) v.fail("a share of the budget, 0 to 1");
-       s.serving.policy.batch_wait.tokens = part;
+       s.serving.policy.batch_wait.tokens = v.share();
      }},
     {"block_tokens",
      [](Stack& s, const JsonValue& v) { s.serving.policy.block_tokens = v.integer(1, 1 << 16); }},

@@ -245,6 +245,12 @@ double JsonValue::number() const {
   return number;
 }
 
+double JsonValue::share() const {
+  const double share = number();
+  if (!(share >= 0 && share <= 1)) fail("a share from 0 to 1");
+  return share;
+}
+
 std::int64_t JsonValue::integer() const {
   constexpr std::string_view expected = "a whole number";
   if (value_->is_number_unsigned()) {

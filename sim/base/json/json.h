@@ -52,6 +52,7 @@ class JsonValue {
   // What names an entry: text; of an object, which is an entry that stands inline, its JSON.
   std::string reference() const;
   double number() const;                                            // finite
+  double share() const;                                             // from 0 to 1
   std::int64_t integer() const;                                     // no fraction
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  // in [low, high]
   bool boolean() const;

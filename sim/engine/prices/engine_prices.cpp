@@ -341,13 +341,13 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   return parts;
 }
 
-Ticks EnginePrices::launching(const StepShape& shape) const {
+Ticks EnginePrices::launching(const StepShape& shape, Ticks step) const {
   if (!shape.beside_prompts()) return {};
   const bool in_graph = tables_->run_of(shape).in_graph;
   const Ticks launched = to_ticks(Seconds(tables_->launching.of(shape, in_graph)));
   // Then it is never ahead of the device.
   const bool waits = !in_graph && !shape.chunks.empty() && tables_->segments.waits_for_counts();
-  return waits ? max(launched, step(shape)) : launched;
+  return waits ? max(launched, step) : launched;
 }
 
 Ticks EnginePrices::launching() const { return to_ticks(Seconds(tables_->launching.of({}))); }

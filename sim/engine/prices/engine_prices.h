@@ -41,7 +41,7 @@ class EnginePrices : public StepPrices {
 
   DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const override;
   Ticks step(const StepShape& shape) const override;
-  Ticks launching(const StepShape& shape) const override;
+  Ticks launching(const StepShape& shape, Ticks step) const override;
   // The same, by parts, computed anew.
   StepParts parts(const StepShape& shape) const;
   Ticks launching() const;  // of a step with prompts in no graph; indexers choose

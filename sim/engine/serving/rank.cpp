@@ -39,20 +39,22 @@ std::int64_t Rank::blocks_for(std::int64_t tokens) const {
   return (tokens + run_.policy.block_tokens - 1) / run_.policy.block_tokens;
 }
 
+std::int64_t Rank::watermark() const {
+  return static_cast<std::int64_t>(run_.policy.watermark * static_cast<double>(pool_.blocks()));
+}
+
 bool Rank::fits(const Request& r) const {
   const EnginePolicy& policy = run_.policy;
   const std::int64_t tokens = std::int64_t{r.prompt} + outputs(r);
   if (run_.shape.longest > 0 && std::int64_t{r.prompt} + r.output > run_.shape.longest)
     return false;
-  const auto left_free =
-      static_cast<std::int64_t>(policy.watermark * static_cast<double>(pool_.blocks()));
   // A request that may be preempted is computed again with what it has emitted.
   const bool stays =
       policy.scheduler == SchedulerKind::trtllm && policy.capacity == CapacityPolicy::no_evict;
   const std::int64_t at_once = stays ? std::int64_t{r.prompt} : tokens;
   if (!policy.chunked_prefill && at_once > policy.token_budget) return false;
   // SGLang wants a token more than there are (srt/managers/schedule_policy.py: total < remaining).
-  return blocks_for(most_tokens(r) + 2) + own_blocks(r) + left_free <= pool_.blocks();
+  return blocks_for(most_tokens(r) + 2) + own_blocks(r) + watermark() <= pool_.blocks();
 }
 
 std::size_t Rank::level(const Waiting& waiting) const {

@@ -146,6 +146,7 @@ class Rank {
   const std::vector<std::uint32_t>& prefills() const { return prefills_; }
   const Slot& slot(std::uint32_t s) const { return slots_[s]; }
   std::uint32_t last() const { return last_; }
+  std::int64_t watermark() const;  // blocks that a start leaves free
   std::int64_t spare() const { return pool_.available() - decodes_.blocks_needed(1); }
   std::int64_t blocks_for(std::int64_t tokens) const;
   // The most tokens of a request that have blocks at once.

@@ -112,7 +112,7 @@ Ticks Replica::launching(const Lane& lane) const {
   if (!with_prompts(lane.ranks)) return {};
   Ticks longest;
   for (const Rank& rank : lane.ranks)
-    longest = max(longest, run_.prices.launching(rank.plan().shape));
+    longest = max(longest, run_.prices.launching(rank.plan().shape, lane.steps.first));
   return longest;
 }
 

@@ -23,18 +23,13 @@
 namespace orrery {
 namespace {
 
-std::int64_t watermark(const Rank& rank) {
-  return static_cast<std::int64_t>(rank.run().policy.watermark *
-                                   static_cast<double>(rank.pool().blocks()));
-}
-
 // Tokens of the prompts that a step of so many rows could have.
 std::int64_t chosen_tokens(const Rank& rank, std::int64_t budget) {
   const EnginePolicy& policy = rank.run().policy;
   std::int64_t tokens = 0;
   for (const std::uint32_t s : rank.prefills()) tokens += rank.slot(s).target;
   const bool all = policy.capacity == CapacityPolicy::no_evict;
-  std::int64_t room = rank.spare() - watermark(rank);
+  std::int64_t room = rank.spare() - rank.watermark();
   if (all) room -= rank.promised() - rank.decodes().blocks_needed(1);
   std::int64_t sequences = policy.max_sequences - rank.running();
   rank.queue().visit([&](const Waiting& waiting) {
@@ -135,7 +130,7 @@ class MixedScheduler : public Scheduler {
       if (budget <= 0) return rank.running() < policy.max_sequences;
       const Waiting& front = rank.queue().front();
       const Request& request = rank.run().requests.requests[front.request];
-      std::int64_t reserve = 0, keep_free = watermark(rank);
+      std::int64_t reserve = 0, keep_free = rank.watermark();
       if (policy.scheduler == SchedulerKind::trtllm) {
         const bool all = policy.capacity == CapacityPolicy::no_evict;
         reserve = all ? rank.most_tokens(request) : std::int64_t{request.prompt} + front.emitted;

@@ -23,8 +23,9 @@ class StepPrices {
   virtual DecodePiece decode(std::int64_t decodes, std::int64_t contexts) const = 0;
   // Of a shape without chunks and drafts, none in its group either: what decode() says, exactly.
   virtual Ticks step(const StepShape& shape) const = 0;
-  // What the host needs to launch a step kernel by kernel; nothing where a graph holds it.
-  virtual Ticks launching(const StepShape&) const { return {}; }
+  // What the host needs to launch a step, which takes so long, kernel by kernel; nothing where a
+  // graph holds it.
+  virtual Ticks launching(const StepShape&, Ticks /*step*/) const { return {}; }
 };
 
 }  // namespace orrery

@@ -98,6 +98,12 @@ std::vector<UnusedSetting> unused_settings(const JsonValue& s, const ServiceCase
   const bool waits = !has([](const EngineLayout& l) { return l.attention_dp > 1; });
   add("batch_wait_steps", waits, no_ranks);
   add("batch_wait_tokens", waits, no_ranks);
+  // Prompts wait where both are above 0.
+  const BatchWait& wait = asked.stack.serving.policy.batch_wait;
+  add("batch_wait_steps", wait.steps == 0 || wait.tokens > 0,
+      "batch_wait_tokens beside it: the share of a step's tokens that ends the wait");
+  add("batch_wait_tokens", wait.tokens == 0 || wait.steps > 0,
+      "batch_wait_steps beside it: the steps that prompts wait for at most");
   add("rank_choice", has([](const EngineLayout& l) { return l.attention_dp * l.pp > 1; }),
       "engines with attention DP, such as DP8EP8: others have no ranks to choose from");
   const ServingHost& host = asked.stack.serving.host;
@@ -123,9 +129,7 @@ void read_policy(const JsonValue& s, EnginePolicy& policy) {
   if (const auto v = known(s, policy, "balance_steps")) policy.balance_steps = count(*v);
   if (const auto v = known(s, policy, "batch_wait_steps")) policy.batch_wait.steps = count(*v);
   if (const auto v = known(s, policy, "batch_wait_tokens")) {
-    policy.batch_wait.tokens = v->number();
-    if (!(policy.batch_wait.tokens >= 0 && policy.batch_wait.tokens <= 1))
-      v->fail("a share of the budget, 0 to 1");
+    policy.batch_wait.tokens = v->share();
   }
   if (const auto v = known(s, policy, "long_prefill")) policy.long_prefill = count(*v);
   if (const auto v = known(s, policy, "mixed_steps")) policy.mixed_steps = v->boolean();

@@ -134,9 +134,7 @@ ServingSettings read_settings(const JsonValue& at) {
   read("batch_wait_steps", set.batch_wait_steps);
   read("mixed_graph_rows", set.mixed_graph_rows);
   if (const auto enough = at.find("batch_wait_tokens")) {
-    set.batch_wait_tokens = enough->number();
-    if (!(set.batch_wait_tokens > 0 && set.batch_wait_tokens <= 1))
-      enough->fail("a share above 0, up to 1");
+    set.batch_wait_tokens = enough->share();
   }
   if (const auto accept = at.find("accept")) set.accept = accept->text();
   if (const auto share = at.find("memory_share")) {

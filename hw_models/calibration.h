@@ -60,7 +60,8 @@ struct Curve {
                              // of split_k keys at least; 0: as many as use its rounds best
   double balanced = 0;       // decode: 1 where parts are dealt so that all processors end together
   double block_seconds = 0;  // attention: what a block costs (prefill: after the first wave);
-                             // grouped products: what a group costs, with rows or without
+                             // grouped products: what a group costs, with rows or without;
+                             // streams: what a block takes of the device's time
   double tile_seconds = 0;   // decode: least time of a tile of tile_n keys in one block: its loads
   double resident_blocks = 1;  // attention: blocks of 256-byte rows that fit on a processor
   double row_room = 0;         // decode: rows x head size up to which they do; above, one fewer

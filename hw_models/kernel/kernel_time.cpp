@@ -96,6 +96,7 @@ UnitTimes stream_times(const Work& work, const Curve& curve, const ResolvedDevic
     per_byte = share * fast + (1 - share) * slow;
   }
   t.latency = curve.saturation_bytes * per_byte;
+  t.latency += static_cast<double>(work.m) * curve.block_seconds;
   t.memory = bytes * per_byte;
   if (work.m > 0 && curve.stream_width > 0 && device.sm_count > 0) {
     const double filling = curve.stream_width * device.sm_count;  // rows that fill the pipe

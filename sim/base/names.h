@@ -38,6 +38,7 @@ enum class Library : std::uint8_t {
   vllm_linear,        // 16-bit products on A100 as Vidur timed them for vLLM
   trtllm_linear,      // FP8 products of TensorRT-LLM, a scale per tensor found as they run
   trtllm_blocks,      // the same on Blackwell, a scale for each block of 128
+  trtllm_rows,        // FP8 blocks of TensorRT-LLM before 1.3 on Blackwell: products, experts
   flashinfer_blocks,  // the same as FlashInfer generates them: SGLang's where DeepGEMM is off
   trtllm_experts,     // FP8 experts of TensorRT-LLM before 1.2 on Hopper
   trtllm_absorbed,    // its FP8 products of absorbed latents on Hopper, their operands put in order
@@ -112,6 +113,7 @@ inline constexpr auto library_text = enum_names<Library>({
     "vllm-linear",
     "trtllm-linear",
     "trtllm-linear-blocks",
+    "trtllm-rows",
     "flashinfer-blocks",
     "trtllm-experts",
     "trtllm-absorbed",

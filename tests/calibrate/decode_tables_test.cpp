@@ -102,6 +102,11 @@ TEST_CASE("tables say which of TensorRT-LLM's kernels they are of") {
   };
   CHECK(library("h200_moe_trtllm_fp8_block.csv", experts) == Library::trtllm_blocks);
   CHECK(library("h200_moe_trtllm1_fp8_block.csv", experts) == Library::trtllm_experts);
+  CHECK(library("b200_moe_trtllm_fp8_block.csv", experts) == Library::trtllm_blocks);
+  CHECK(library("b200_moe_trtllm1_fp8_block.csv", experts) == Library::trtllm_rows);
+  const std::string products = "m,n,k,latency_ms\n4,4096,7168,0.026\n";
+  CHECK(library("b200_gemm_trtllm_fp8_block.csv", products) == Library::trtllm_blocks);
+  CHECK(library("b200_gemm_trtllm1_fp8_block.csv", products) == Library::trtllm_rows);
   CHECK(library("h200_moe_trtllm_bfloat16.csv", experts) == Library::flashinfer);
   CHECK(library("h200_moe_vllm_fp8_block.csv", experts) == Library::flashinfer);
   CHECK(library("h200_moe_sglang_fp8_block.csv", experts) == Library::sglang_experts);
@@ -140,6 +145,24 @@ TEST_CASE("TensorRT-LLM's experts and absorbed products on Hopper are met off th
     CHECK(median(errors("_mla_bmm_trtllm_fp8_subset.csv")) < 0.06);
     CHECK(percentile(errors("_mla_bmm_trtllm_fp8_subset.csv"), 90) < 0.14);
   }
+}
+
+TEST_CASE("tables of ranks that share experts are read where loads are balanced") {
+  const ScratchFolder folder("operator_tables");
+  const auto tables = read_operator_tables(folder.add(
+      "b200_moe_trtllm1_fp8_block.csv",
+      "num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,"
+      "latency_ms\n"
+      "64,7168,2048,8,256,1,16,balanced,0.181\n"
+      "1,7168,2048,8,256,1,16,balanced,0.062\n"
+      "64,7168,2048,8,256,1,16,power_law_1.2,0.163\n"));
+  REQUIRE(tables.front().rows.size() == 2);
+  const OperatorRow& many = tables.front().rows[0];
+  CHECK(many.kernels[1].work.groups == 16);
+  CHECK(many.kernels[1].work.m == 2);  // 512 rows on 256 experts
+  CHECK(many.kernels[1].work.pool == 16);
+  CHECK(many.kernels[0].work.m == 64 * 256);  // all tokens are put in order by all experts
+  CHECK(tables.front().rows[1].kernels[1].work.groups == 1);
 }
 
 TEST_CASE("experts without rows cost time where a library goes through lists of all") {

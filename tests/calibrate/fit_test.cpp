@@ -134,6 +134,9 @@ constexpr Expected expectations[] = {
     {"h200_mla_decode_trtllm_subset", 0.10, 0.33},
     {"h100_moe_vllm_bfloat16_subset", 0.10, 0.42},
     {"b200_moe_vllm_fp8_block_subset", 0.12, 0.35},
+    {"b200_gemm_trtllm1_fp8_block_subset", 0.12, 0.31},
+    {"gb200_gemm_trtllm1_fp8_block_subset", 0.11, 0.30},
+    {"b200_moe_trtllm1_fp8_block_subset", 0.21, 0.50},
 };
 
 TEST_CASE("the shipped calibrations keep their errors on shipped measurements") {

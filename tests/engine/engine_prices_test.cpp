@@ -196,7 +196,8 @@ TEST_CASE("graphs of prompts leave attention over latents to the host where a st
     stack.serving.mixed_graph_rows = graph_rows;
     stack.serving.kernels.latents_outside_graphs = outside;
     const EnginePrices prices(e->cluster, e->model, e->layout, stack, 16);
-    return std::pair{prices.launching(prompt), prices.step(prompt)};
+    const Ticks step = prices.step(prompt);
+    return std::pair{prices.launching(prompt, step), step};
   };
   const auto [eager, slowest] = launching(0, true);
   const auto [left_out, middle] = launching(64, true);
@@ -210,6 +211,25 @@ TEST_CASE("graphs of prompts leave attention over latents to the host where a st
   CHECK(latent >= 61 * 8);
   CHECK(latent <= 61 * 11);
   CHECK(left_out < eager);
+}
+
+TEST_CASE("TensorRT-LLM before 1.3 converts rows of FP8 blocks one by one on Blackwell") {
+  const auto priced = [](const char* release) {
+    return engine("deepseek-r1", "dgx-b200",
+                  {.tp = 8, .ep = 8, .precision = PrecisionRecipe::fp8_blockwise}, release);
+  };
+  const auto first = priced("trtllm@1.1"), second = priced("trtllm@1.2"), third = priced("trtllm");
+  CHECK(first->stack.kernels.gemm == Library::trtllm_rows);
+  CHECK(first->stack.kernels.grouped_gemm == Library::trtllm_rows);
+  CHECK(second->stack.kernels.gemm == Library::trtllm_rows);
+  CHECK(second->stack.kernels.grouped_gemm == Library::flashinfer);
+  CHECK(third->stack.kernels.gemm == Library::trtllm_blocks);
+  StepShape prompt;
+  prompt.chunks.push_back({.start = 0, .tokens = 8192});
+  const auto step = [&](const Engine& e) { return to_seconds(e.prices->step(prompt)).si(); };
+  // Five products of a layer with 20 to 41 ns a row, and 27 ns a token in lists of experts.
+  CHECK(step(*second) - step(*third) == Approx(61 * 8192 * 150e-9).epsilon(0.35));
+  CHECK(step(*first) > step(*third));
 }
 
 TEST_CASE("law: a kernel starts the gap of its launch after the one before it") {
@@ -277,7 +297,7 @@ TEST_CASE("what a host launches of a step with prompts is less in graphs and wit
   const auto launching = [&](std::int64_t start, std::int64_t tokens) {
     StepShape prompt;
     prompt.chunks.push_back({start, tokens});
-    return e->prices->launching(prompt);
+    return e->prices->launching(prompt, e->prices->step(prompt));
   };
   e->stack.serving.mixed_graph_rows = 0;
   // The indexer of GLM-5 chooses 2,048 keys: of no more it is not asked.
@@ -288,7 +308,7 @@ TEST_CASE("what a host launches of a step with prompts is less in graphs and wit
   e->stack.serving.mixed_graph_rows = 1024;
   CHECK(launching(0, 1024) == Ticks{});
   CHECK(launching(0, 1025) > Ticks{});
-  CHECK(e->prices->launching(decodes(8, 1024)) == Ticks{});
+  CHECK(e->prices->launching(decodes(8, 1024), e->prices->step(decodes(8, 1024))) == Ticks{});
 }
 
 TEST_CASE("a decode step of a dense model reads its weights, and not much more") {

@@ -48,6 +48,20 @@ MODELS = {
         {"quant_method": "mxfp4", "modules_to_not_convert": [
             "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
             "lm_head"]}),
+    "gemma3-12b": ("Gemma3TextConfig", "Gemma3ForCausalLM", text_only(
+        hidden_size=3840, intermediate_size=15360, num_hidden_layers=48, num_attention_heads=16,
+        num_key_value_heads=8, head_dim=256, query_pre_attn_scalar=256, sliding_window=1024,
+        vocab_size=262208, max_position_embeddings=131072), None),
+    "mixtral-8x7b": ("MixtralConfig", "MixtralForCausalLM", text_only(
+        hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+        num_key_value_heads=8, num_local_experts=8, num_experts_per_tok=2, vocab_size=32000,
+        max_position_embeddings=32768), None),
+    "deepseek-v2-lite": ("DeepseekV2Config", "DeepseekV2ForCausalLM", text_only(
+        hidden_size=2048, intermediate_size=10944, moe_intermediate_size=1408,
+        num_hidden_layers=27, num_attention_heads=16, num_key_value_heads=16, n_shared_experts=2,
+        n_routed_experts=64, num_experts_per_tok=6, first_k_dense_replace=1, kv_lora_rank=512,
+        q_lora_rank=None, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128,
+        vocab_size=102400, max_position_embeddings=163840), None),
     "qwen3-next-80b-a3b": ("Qwen3NextConfig", "Qwen3NextForCausalLM", text_only(
         max_position_embeddings=40960), BLOCKS),
     "glm-5 rank of 8": ("GlmMoeDsaConfig", "GlmMoeDsaForCausalLM", text_only(

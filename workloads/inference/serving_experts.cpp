@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/base/kernel_shapes.h"
 #include "workloads/inference/serving_operations.h"
 #include "workloads/inference/weight_format.h"
 #include "workloads/layout/checkpoint.h"
@@ -137,6 +138,13 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
                     .library = library};
     s.operations.push_back(o);
   };
+  if (library == Library::trtllm_rows) {
+    Operation o{.label = Label::expert};
+    const auto sent_here = static_cast<std::int64_t>(std::ceil(reach.rows));
+    const std::int64_t here = sends_rows() ? std::min(all, sent_here) : all;
+    o.work = Kernel{.work = listed_tokens(here, ffn.experts, width), .library = library};
+    s.operations.push_back(o);
+  }
   grouped(gate * inner, width);
   const double outputs = 2.0 * reach.rows * static_cast<double>(inner);
   stream(s, Label::expert, WorkKind::elementwise, static_cast<double>(gate) * outputs, outputs);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/kernel_shapes.h"
 #include "workloads/inference/weight_format.h"
 #include "workloads/layout/checkpoint.h"
 
@@ -57,7 +58,7 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
   // Products in 16 bits are cuBLAS's, but for a stack whose library is of those.
   const bool own = small || stack_.kernels.gemm == Library::vllm_linear;
   const Library library = weights.library.value_or(own ? stack_.kernels.gemm : Library::cublas);
-  if (small) quantise(s, static_cast<double>(m) * static_cast<double>(k), format, library);
+  if (small) quantise(s, converted_elements(m, k), format, library, m);
   Operation o{.label = label};
   o.work = Kernel{.work = {.kind = WorkKind::gemm,
                            .input = format,
@@ -71,11 +72,12 @@ void ServingOperations::product(Segment& s, Label label, std::int64_t m, std::in
 }
 
 // Reads `elements` in 16 bits and writes them in `format`.
-void ServingOperations::quantise(Segment& s, double elements, Format format,
-                                 Library library) const {
+void ServingOperations::quantise(Segment& s, double elements, Format format, Library library,
+                                 std::int64_t rows) const {
   Operation o{.label = Label::quantise};
   o.work = Kernel{.work = {.kind = WorkKind::quantise,
                            .input = format,
+                           .m = rows,
                            .bytes_read = 2 * elements,
                            .bytes_written = quantised_bytes(format) * elements},
                   .library = library};

@@ -60,7 +60,8 @@ class ServingOperations {
                        Library library = Library::cublas) const;
   void absorbed_product(Segment& s, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::int64_t heads) const;
-  void quantise(Segment& s, double elements, Format format, Library library) const;
+  void quantise(Segment& s, double elements, Format format, Library library,
+                std::int64_t rows = 0) const;
   void decode_attention(Segment& s, const Mixer& mixer, Work work) const;
   void prefill_attention(Segment& s, Work work) const;
   void prefill_attention(Segment& s, Work work, Library library) const;

@@ -54,6 +54,10 @@ std::vector<Free> gemm_parameters(const OperatorTable& table) {
   if (table.converts) {
     free.push_back({&Curve::memory_efficiency, 0.05, 0.95, 0.4, true});
     if (!table.host_bound) free.push_back({&Curve::fixed_seconds, 3e-7, 2e-5, 2e-6, true});
+    if (table.library == Library::trtllm_rows) {
+      free.push_back({&Curve::block_seconds, 1e-9, 1e-7, 2e-8, true});
+      free.push_back({&Curve::l2_efficiency, 0.02, 2.0, 0.6, true});
+    }
   }
   if (table.kind == WorkKind::grouped_gemm && goes_through_lists(table.library))
     free.push_back({&Curve::block_seconds, 1e-9, 1e-6, 1e-7});

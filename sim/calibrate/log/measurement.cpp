@@ -10,7 +10,9 @@
 
 #include "hw_models/kernel/l2.h"
 #include "sim/base/errors/check.h"
+#include "sim/base/kernel_shapes.h"
 #include "sim/calibrate/log/operator_csv.h"
+#include "sim/calibrate/log/skewed_experts.h"
 
 namespace orrery {
 
@@ -95,10 +97,11 @@ void add(OperatorRow& row, const Kernel& kernel) {
 }
 
 // Formats of 8 bits and fewer also time the conversion of the activations.
-Kernel quantise(double elements, Format to, Library library) {
+Kernel quantise(double elements, Format to, Library library, std::int64_t rows = 0) {
   return {.work = {.kind = WorkKind::quantise,
                    .input = to,
                    .output = to,
+                   .m = rows,
                    .bytes_read = 2 * elements,
                    .bytes_written = bytes_per_element(to) * elements},
           .library = library};
@@ -124,11 +127,8 @@ void read_gemm(const Csv& csv, OperatorTable& table) {
                     .replays = gemm_replays,
                     .family = hash({n, k}),
                     .shape = fmt::format("{}x{}x{}", m, n, k)};
-    // One block of threads converts a row: a short one takes as long as one of 3,072 elements
-    // (H200: 123 us for 16,384 rows of 32 and of 1,024 elements alike, then 2 ps an element).
-    const double converted =
-        static_cast<double>(m) * static_cast<double>(std::max<std::int64_t>(k, 3072));
-    if (table.converts) add(row, quantise(converted, table.format, table.library));
+    if (table.converts)
+      add(row, quantise(converted_elements(m, k), table.format, table.library, m));
     add(row, {.work = {.kind = WorkKind::gemm,
                        .input = table.format,
                        .output = Format::bf16,
@@ -203,58 +203,27 @@ void read_mla(const Csv& csv, OperatorTable& table) {
   }
 }
 
-// Experts that get at least one of the routed tokens. aiconfigurator's skewed loads (power law with
-// exponent 1.01, collector/helper.py) are log-uniform between 1 and 0.8 tokens, between 0.01 and 2
-// where there are no more rows than experts; scaled to the rows, whole by largest remainders. At
-// 85% of the memory's bandwidth the tables of large experts read as many, within 5%.
-std::int64_t active_experts(std::int64_t experts, std::int64_t tokens, std::int64_t topk,
-                            bool skewed) {
-  const std::int64_t routed = tokens * topk;
-  if (!skewed) return std::min(experts, routed);
-  const double low = routed > experts ? 1 : 0.01;
-  const double high = routed > experts ? std::max(1.5, 0.8 * static_cast<double>(tokens)) : 2;
-  std::vector<double> rows;  // of each expert: first its load, then its share of what is routed
-  double sum = 0;
-  for (std::int64_t i = 0; i < experts; ++i) {
-    const double quantile = (static_cast<double>(i) + 0.5) / static_cast<double>(experts);
-    rows.push_back(low * std::pow(high / low, quantile));
-    sum += rows.back();
-  }
-  std::int64_t active = 0, given = 0;
-  for (double& n : rows) {
-    n = n / sum * static_cast<double>(routed);
-    given += static_cast<std::int64_t>(n);
-    active += n >= 1 ? 1 : 0;
-  }
-  // The largest remainders get a row each; those of experts without one make them active.
-  std::vector<std::size_t> order(rows.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto remainder = [&](std::size_t i) { return rows[i] - std::floor(rows[i]); };
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return remainder(a) > remainder(b); });
-  const auto left = static_cast<std::size_t>(std::max<std::int64_t>(0, routed - given));
-  for (std::size_t i = 0; i < std::min(left, order.size()); ++i)
-    active += rows[order[i]] < 1 ? 1 : 0;
-  return std::max<std::int64_t>(topk, active);
-}
-
+// Of ranks that share the experts, a balanced load gives each as many. What a skewed one gives to
+// the rank that was timed is not said.
 void read_moe(const Csv& csv, OperatorTable& table) {
   for (std::size_t r = 0; r < csv.rows.size(); ++r) {
-    if (csv.integer(r, "moe_ep_size") != 1) continue;
+    const bool skewed = csv.text_or(r, "distribution", "power_law_1.01") != "balanced";
+    const auto ep = csv.count(r, "moe_ep_size");
+    if (ep > 1 && skewed) continue;
     const auto tokens = csv.count(r, "num_tokens"), hidden = csv.count(r, "hidden_size");
     const auto tp = csv.count(r, "moe_tp_size"), topk = csv.count(r, "topk");
     const auto inter = csv.count(r, "inter_size") / tp;
-    const auto experts = csv.count(r, "num_experts");
-    const bool skewed = csv.text_or(r, "distribution", "power_law_1.01") != "balanced";
-    const auto active = active_experts(experts, tokens, topk, skewed);
-    const auto rows = std::max<std::int64_t>(1, tokens * topk / active);
-    OperatorRow row{
-        .kernels = {},
-        .count = 0,
-        .measured = milliseconds(csv.number(r, "latency_ms")),
-        .replays = kernel_replays,
-        .family = hash({hidden, inter, experts}),
-        .shape = fmt::format("t{} h{} f{} top{}/{}", tokens, hidden, inter, topk, experts)};
+    const auto all = csv.count(r, "num_experts"), experts = std::max<std::int64_t>(1, all / ep);
+    const auto active = std::max<std::int64_t>(1, active_experts(all, tokens, topk, skewed) / ep);
+    const std::int64_t routed_rows = std::max<std::int64_t>(1, tokens * topk / ep);
+    const auto rows = std::max<std::int64_t>(1, routed_rows / active);
+    OperatorRow row{.kernels = {},
+                    .count = 0,
+                    .measured = milliseconds(csv.number(r, "latency_ms")),
+                    .replays = kernel_replays,
+                    .family = hash({hidden, inter, experts}),
+                    .shape = fmt::format("t{} h{} f{} top{}/{}", tokens, hidden, inter, topk, all) +
+                             (ep > 1 ? fmt::format(" ep{}", ep) : "")};
     const Work up{.kind = WorkKind::grouped_gemm,
                   .input = table.format,
                   .output = Format::bf16,
@@ -267,16 +236,19 @@ void read_moe(const Csv& csv, OperatorTable& table) {
     Work down = up;
     down.n = hidden;
     down.k = inter;
+    if (table.library == Library::trtllm_rows)
+      add(row, {.work = listed_tokens(tokens, all, hidden), .library = table.library});
     add(row, {.work = up, .library = table.library});
     add(row, {.work = down, .library = table.library});
-    const double routed = static_cast<double>(tokens * topk);
+    const auto routed = static_cast<double>(routed_rows);
     add(row, {.work = {.kind = WorkKind::elementwise,
                        .bytes_read = routed * static_cast<double>(4 * inter),
                        .bytes_written = routed * static_cast<double>(2 * inter)},
               .library = Library::fused});
     add(row, {.work = {.kind = WorkKind::permute,
                        .bytes_read = routed * static_cast<double>(2 * hidden),
-                       .bytes_written = static_cast<double>(tokens * 2 * hidden)},
+                       .bytes_written =
+                           routed / static_cast<double>(topk) * static_cast<double>(2 * hidden)},
               .library = Library::fused});
     table.rows.push_back(row);
   }
@@ -347,6 +319,11 @@ void drop_between_powers(OperatorTable& table) {
     add_note(table, fmt::format("{} rows between powers of two are left out", dropped));
 }
 
+// FP8 blocks on Blackwell in TensorRT-LLM before 1.3, "trtllm1" there.
+bool rows_first(const FileName& name) {
+  return name.framework == "trtllm1" && name.format == "fp8_block" && !name.gpu.starts_with("h");
+}
+
 // Vidur timed PyTorch's products for vLLM on A100. Block-scaled products are DeepGEMM's but for
 // TensorRT-LLM's own and those that FlashInfer generates; other narrow ones are the serving
 // framework's own (CUTLASS, FlashInfer) and slower than cuBLASLt, which training uses.
@@ -354,7 +331,8 @@ Library product_library(const FileName& name, Format format) {
   if (name.framework == "vidur") return Library::vllm_linear;
   if (format == Format::bf16) return Library::cublas;
   if (name.framework == "flashinfer") return Library::flashinfer_blocks;
-  const bool own = name.framework == "trtllm" && format == Format::fp8;
+  const bool own = name.framework.starts_with("trtllm") && format == Format::fp8;
+  if (own && rows_first(name)) return Library::trtllm_rows;
   if (name.format == "fp8_block") return own ? Library::trtllm_blocks : Library::deepgemm;
   return own ? Library::trtllm_linear : Library::flashinfer;
 }
@@ -374,11 +352,12 @@ Library attention_library(const FileName& name, bool latent_decode) {
 }
 
 // TensorRT-LLM's experts of FP8 blocks and of NVFP4 are products of its own: CUTLASS, in FP8 on
-// Blackwell DeepGEMM; "trtllm1" is a release before 1.2. SGLang's on Blackwell are those that
-// DeepEP sends rows to, by DeepGEMM.
+// Blackwell DeepGEMM; "trtllm1" is a release before 1.2 on Hopper, before 1.3 on Blackwell.
+// SGLang's on Blackwell are those that DeepEP sends rows to, by DeepGEMM.
 Library expert_library(const FileName& name) {
   if (name.framework == "sglang")
     return name.gpu.starts_with("h") ? Library::sglang_experts : Library::deepgemm;
+  if (rows_first(name)) return Library::trtllm_rows;
   if (name.framework == "trtllm1") return Library::trtllm_experts;
   const bool blocks = name.format == "fp8_block" || name.format == "nvfp4";
   return name.framework == "trtllm" && blocks ? Library::trtllm_blocks : Library::flashinfer;
@@ -475,7 +454,8 @@ void drop_cached(OperatorTable& table, Bytes capacity, BytesPerSecond bandwidth)
 }
 
 bool goes_through_lists(Library library) {
-  return library == Library::trtllm_blocks || library == Library::trtllm_experts;
+  return library == Library::trtllm_blocks || library == Library::trtllm_rows ||
+         library == Library::trtllm_experts;
 }
 
 bool is_held_out(const OperatorRow& row) { return row.family % 10 >= 7; }

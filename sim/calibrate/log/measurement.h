@@ -15,7 +15,7 @@ namespace orrery {
 
 // One measured row: the kernels that ran one after the other, and how long they took together.
 struct OperatorRow {
-  std::array<Kernel, 4> kernels;
+  std::array<Kernel, 5> kernels;
   int count = 0;
   Seconds measured;
   int replays = 0;           // how often it ran without a pause; 0: too short for the power limit

@@ -59,7 +59,8 @@ MODELS = {
     "deepseek-v2-lite": ("DeepseekV2Config", "DeepseekV2ForCausalLM", text_only(
         hidden_size=2048, intermediate_size=10944, moe_intermediate_size=1408,
         num_hidden_layers=27, num_attention_heads=16, num_key_value_heads=16, n_shared_experts=2,
-        n_routed_experts=64, num_experts_per_tok=6, first_k_dense_replace=1, kv_lora_rank=512,
+        n_routed_experts=64, num_experts_per_tok=6, n_group=1, topk_group=1,
+        first_k_dense_replace=1, kv_lora_rank=512,
         q_lora_rank=None, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128,
         vocab_size=102400, max_position_embeddings=163840), None),
     "qwen3-next-80b-a3b": ("Qwen3NextConfig", "Qwen3NextForCausalLM", text_only(

@@ -89,7 +89,7 @@ TEST_CASE("a borrowed calibration says from whom and carries a range") {
   CHECK(measured.borrowed_from.empty());
   CHECK(measured.curve(WorkKind::gemm, Format::bf16, Library::cublas).scale.evidence ==
         Evidence::measured);
-  CHECK(measured.curve(WorkKind::gemm, Format::fp8, Library::flashinfer).quality.held_out > 10000);
+  CHECK(measured.curve(WorkKind::gemm, Format::fp8, Library::flashinfer).quality.held_out > 500);
 }
 
 TEST_CASE("every source of a calibration resolves") {

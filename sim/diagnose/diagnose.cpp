@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/statistics.h"
+#include "sim/diagnose/cause/priors.h"
 #include "sim/diagnose/observed/held_clocks.h"
 
 namespace orrery {
@@ -150,7 +151,8 @@ Diagnosis diagnose(const Scenario& scenario, const Prediction& prediction,
   out.links = tested_links(observations.tests, scenario, out.notes);
   read_tested_links(out.links, out.seen.readings);
   out.gap = gap_of(healthy, out.seen.readings, exchanged);
-  out.findings = judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario));
+  out.findings =
+      judge(healthy, noise_of(prediction), out.seen, simulate_links(scenario), priors_of(scenario));
   const std::vector<HeldDevice> held = held_devices(observations.counters, gpus);
   for (Finding& finding : out.findings) {
     add_reason(finding, held, out.seen.ranks.size(), makers_limit(scenario));

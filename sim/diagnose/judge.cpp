@@ -26,7 +26,11 @@ struct Naming {
 Naming naming_of(const std::string& trouble) {
   if (trouble == kernel_through_steps || trouble == collectives_on_hosts)
     return {.mine = 0.8, .otherwise = 0.001};
-  if (trouble == port_beyond_allowed) return {.mine = 0.5, .otherwise = 0.001};
+  // So is one that is slower than its like: NICs of one kind do not differ.
+  if (trouble == port_beyond_allowed || trouble == port_is_slow)
+    return {.mine = 0.5, .otherwise = 0.001};
+  // Networks mark packets in healthy runs, too, where many ranks send to one.
+  if (trouble == port_is_congested) return {.mine = 0.5, .otherwise = 0.05};
   return {};
 }
 bool is_of_profiles(const std::string& trouble) {
@@ -233,13 +237,13 @@ double strength_at(const Cause& cause, int i) {
 }
 
 // All strengths and ranks of a cause, with prior times likelihood.
-std::vector<Weighed> weigh(const Cause& cause, const RunState& healthy, const Weighing& weighing,
-                           const LinkSteps& links, std::size_t ranks) {
+std::vector<Weighed> weigh(const Cause& cause, double prior, const RunState& healthy,
+                           const Weighing& weighing, const LinkSteps& links, std::size_t ranks) {
   std::vector<Weighed> all;
   if (!is_possible(cause.kind, healthy, links)) return all;
   const std::size_t places = cause.of_rank ? ranks : 1;
   const int steps = cause.most > cause.least ? strengths : 1, forms = forms_of(cause.kind);
-  const double share = *cause.prior.value / static_cast<double>(places) / steps / forms;
+  const double share = prior / static_cast<double>(places) / steps / forms;
   const double words = weighing.of_words(cause);
   for (std::size_t rank = 0; rank < places; ++rank)
     for (int i = 0; i < steps * forms; ++i) {
@@ -276,7 +280,9 @@ double moved_by(CauseKind kind, const RunState& state, const StepGuess& guess) {
     case CauseKind::no_overlap:
       return state.alone ? 0 : freed(guess);
     // Slow collectives run beside few kernels: as far as that was predicted, and was seen.
-    case CauseKind::slow_network:
+    case CauseKind::slow_nic:
+    case CauseKind::bad_cable:
+    case CauseKind::colliding_flows:
     case CauseKind::slow_scale_up:
       return std::max(freed(guess), -state.unknown.freed_s);
     default:
@@ -339,11 +345,11 @@ double log_sum(const std::vector<std::vector<Weighed>>& all) {
 }  // namespace
 
 std::vector<Finding> judge(const RunState& healthy, double step_noise, const Seen& seen,
-                           const LinkSteps& links) {
+                           const LinkSteps& links, const std::vector<double>& priors) {
   const Weighing weighing(healthy, step_noise, seen);
   std::vector<std::vector<Weighed>> all;
-  for (const Cause& cause : causes())
-    all.push_back(weigh(cause, healthy, weighing, links, seen.ranks.size()));
+  for (std::size_t i = 0; i < causes().size(); ++i)
+    all.push_back(weigh(causes()[i], priors.at(i), healthy, weighing, links, seen.ranks.size()));
   const double total = log_sum(all);
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < causes().size(); ++i)

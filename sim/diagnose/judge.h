@@ -34,8 +34,8 @@ struct Finding {
 };
 
 // Most probable first; probabilities add up to 1. `step_noise`: standard deviation of the
-// prediction's logarithm where nothing is known of kernels.
+// prediction's logarithm where nothing is known of kernels. `priors`: of every cause (priors_of()).
 std::vector<Finding> judge(const RunState& healthy, double step_noise, const Seen& seen,
-                           const LinkSteps& links);
+                           const LinkSteps& links, const std::vector<double>& priors);
 
 }  // namespace orrery

@@ -137,8 +137,48 @@ TEST_CASE("a port of the run below the rate of its NICs is named, one for storag
   add("mlx5_9/1", 100, 1e9);
   const std::vector<NamedTrouble> named = troubles_of({log}, BytesPerSecond(400e9 / 8));
   REQUIRE(named.size() == 1);
-  CHECK(named[0].trouble == "port errors");
+  CHECK(named[0].trouble == port_is_slow);
   CHECK(named[0].sentence.find("mlx5_1/1: the port runs at 200 Gb/s") != std::string::npos);
+}
+
+TEST_CASE("ports that are all below the predicted rate are another machine's, and none is slow") {
+  CounterLog log;
+  for (const char* port : {"mlx5_0/1", "mlx5_1/1"}) {
+    log.series.push_back(series(Counter::port_rate, port, {25e9, 25e9}));
+    log.series.push_back(series(Counter::port_sent, port, {0, 1e12}));
+  }
+  const std::vector<NamedTrouble> named = troubles_of({log}, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 2);
+  for (const NamedTrouble& one : named) CHECK(one.trouble.empty());
+}
+
+TEST_CASE("a port that sends nothing where its like on other hosts send is slow") {
+  // Hosts have a file each.
+  std::vector<CounterLog> logs(3);
+  for (std::size_t host = 0; host < logs.size(); ++host) {
+    const double sent = host == 1 ? 1e5 : 1e12;
+    logs[host].series.push_back(series(Counter::port_sent, "mlx5_3/1", {0, sent}));
+    logs[host].series.push_back(series(Counter::port_sent, "mlx5_4/1", {0, 1e12}));
+    // One for storage, which one host uses and the others do not.
+    logs[host].series.push_back(series(Counter::port_sent, "mlx5_9/1", {0, host == 0 ? 1e9 : 0}));
+    for (CounterSeries& one : logs[host].series) one.host = "host" + std::to_string(host);
+  }
+  const std::vector<NamedTrouble> named = troubles_of(logs, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 1);
+  CHECK(named[0].trouble == port_is_slow);
+  CHECK(named[0].sentence.starts_with("host1 mlx5_3/1: the port sends"));
+}
+
+TEST_CASE("marks of congestion count by the packets that were sent") {
+  CounterLog log;
+  for (const auto& [port, marks] : {std::pair{"mlx5_0/1", 100.0}, std::pair{"mlx5_1/1", 1e6}}) {
+    log.series.push_back(series(Counter::port_sent, port, {0, 4096e8}));
+    log.series.push_back(series(Counter::port_congestion_marks, port, {50, 50 + marks}));
+  }
+  const std::vector<NamedTrouble> named = troubles_of({log}, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 1);
+  CHECK(named[0].trouble == port_is_congested);
+  CHECK(named[0].sentence == "mlx5_1/1: 10.0 marks of congestion for 1,000 packets of 4 KiB");
 }
 
 TEST_CASE("rows that memory cannot replace are ECC errors, and a driver's last error is told") {

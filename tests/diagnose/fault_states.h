@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/random.h"
+#include "sim/diagnose/cause/priors.h"
 #include "sim/diagnose/judge.h"
 #include "sim/outcome/simulate.h"
 #include "tests/explain/whole_scenarios.h"
@@ -17,6 +18,7 @@ struct HealthyRun {
   Prediction prediction;
   RunState state;
   LinkSteps links;
+  std::vector<double> priors;
 };
 
 inline HealthyRun healthy_run(const ScenarioWords& words, std::size_t ranks) {
@@ -24,6 +26,7 @@ inline HealthyRun healthy_run(const ScenarioWords& words, std::size_t ranks) {
   run.prediction = simulate(run.scenario, {.with_assumptions = false});
   run.state = healthy_state(run.scenario, run.prediction, ranks);
   run.links = simulate_links(run.scenario);
+  run.priors = priors_of(run.scenario);
   return run;
 }
 

@@ -20,14 +20,18 @@ constexpr double model_noise = 0.08;
 
 std::vector<Finding> findings_of(const HealthyRun& run, const RunState& state,
                                  RandomStream* noise = nullptr) {
-  return judge(run.state, model_noise, shown(state, noise), run.links);
+  return judge(run.state, model_noise, shown(state, noise), run.links, run.priors);
+}
+
+bool is_of_network(CauseKind kind) {
+  return kind == CauseKind::slow_nic || kind == CauseKind::bad_cable ||
+         kind == CauseKind::colliding_flows;
 }
 
 // Whether the run has what the fault touches: hosts that meet over a network, links inside a
 // domain, buckets smaller than the model.
 bool touches(const HealthyRun& run, CauseKind kind) {
-  if (kind == CauseKind::slow_network)
-    return run.links.network_s.back() > 1.3 * run.links.network_s.front();
+  if (is_of_network(kind)) return run.links.network_s.back() > 1.3 * run.links.network_s.front();
   if (kind == CauseKind::slow_scale_up)
     return run.links.scale_up_s.back() > 1.3 * run.links.scale_up_s.front();
   return true;
@@ -80,7 +84,7 @@ TEST_CASE("law: a healthy run is healthy, and probabilities add up to one") {
 TEST_CASE("law: a step that is far from the predicted, either way, is another run's") {
   const auto first_of = [](const HealthyRun& run, double ratio) {
     const Seen seen{.readings = {{.symptom = Symptom::step, .value = std::log(ratio)}}};
-    return judge(run.state, model_noise, seen, run.links).front();
+    return judge(run.state, model_noise, seen, run.links, run.priors).front();
   };
   for (const ScenarioWords& words : varied_scenarios()) {
     const HealthyRun run = healthy_run(words, 1);
@@ -121,7 +125,8 @@ TEST_CASE("law: a step alone beyond what any cause reaches is another run's") {
     for (const double beyond : {1.2, 1.5, 2.0, 4.0}) {
       const Seen seen{.readings = {{.symptom = Symptom::step, .value = std::log(beyond * most)}}};
       INFO(most << " " << beyond);
-      CHECK(judge(run.state, model_noise, seen, run.links).front().kind == CauseKind::another_run);
+      CHECK(judge(run.state, model_noise, seen, run.links, run.priors).front().kind ==
+            CauseKind::another_run);
     }
   }
 }
@@ -203,7 +208,7 @@ TEST_CASE("kernels that slow links free are given back, and only where they were
   int tried = 0;
   for (const int dp : {16, 32, 64}) {
     const HealthyRun run = healthy_run({.layout = {.dp = dp, .zero_stage = 3}}, 2);
-    const RunState slow = with_fault(run.state, CauseKind::slow_network, 3, 0, run.links);
+    const RunState slow = with_fault(run.state, CauseKind::colliding_flows, 3, 0, run.links);
     UNSCOPED_INFO(dp << ": " << slow.unknown.freed_s / run.state.healthy_s << ", "
                      << slow.step_s / run.state.healthy_s);
     if (slow.unknown.freed_s < 0.01 * run.state.healthy_s) continue;
@@ -213,7 +218,7 @@ TEST_CASE("kernels that slow links free are given back, and only where they were
       state.step_s -= shorter_s;
       for (RankState& r : state.ranks) r.products_s -= shorter_s;
       const Finding first = findings_of(run, state).front();
-      CHECK(first.kind == CauseKind::slow_network);
+      CHECK(first.kind == CauseKind::colliding_flows);
       return first.healthy_s / run.state.healthy_s;
     };
     CHECK(healthy_s(0) == Approx(1).epsilon(0.02));
@@ -251,7 +256,7 @@ TEST_CASE("lines of a log name a cause that times alone do not tell") {
   const HealthyRun run = healthy_run(varied_scenarios().front(), 1);
   Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.4}}, .can_name = true};
   const auto probability = [&](CauseKind kind) {
-    for (const Finding& f : judge(run.state, model_noise, seen, run.links))
+    for (const Finding& f : judge(run.state, model_noise, seen, run.links, run.priors))
       if (f.kind == kind) return f.probability;
     return 0.0;
   };
@@ -291,13 +296,13 @@ TEST_CASE("a port that is out of order says more than one that counts errors") {
   int tried = 0;
   for (const ScenarioWords& words : varied_scenarios()) {
     const HealthyRun run = healthy_run(words, 1);
-    if (!touches(run, CauseKind::slow_network)) continue;
+    if (!touches(run, CauseKind::bad_cable)) continue;
     ++tried;
     Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.06}}, .can_name = true};
     const auto odds = [&](std::vector<std::string> troubles) {
       seen.troubles = std::move(troubles);
-      for (const Finding& f : judge(run.state, model_noise, seen, run.links))
-        if (f.kind == CauseKind::slow_network) return f.probability / (1 - f.probability);
+      for (const Finding& f : judge(run.state, model_noise, seen, run.links, run.priors))
+        if (f.kind == CauseKind::bad_cable) return f.probability / (1 - f.probability);
       return 0.0;
     };
     CHECK(odds({"port errors"}) > 10 * odds({}));

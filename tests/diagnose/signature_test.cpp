@@ -20,7 +20,7 @@ HealthyRun one_gpu() {
 }
 
 double probability(const HealthyRun& run, const Seen& seen, CauseKind kind) {
-  for (const Finding& f : judge(run.state, model_noise, seen, run.links))
+  for (const Finding& f : judge(run.state, model_noise, seen, run.links, run.priors))
     if (f.kind == kind) return f.probability;
   return 0;
 }
@@ -46,7 +46,7 @@ TEST_CASE("a kernel that has the device alone, and its name, tell a device that 
   Seen seen = shown(with_fault(run.state, CauseKind::few_sms, 2, 0, run.links, 1));
   CHECK(probability(run, seen, CauseKind::few_sms) > 0.9);
   // However long it has the device beside kernels that are slower: the step says it all.
-  const Finding first = judge(run.state, model_noise, seen, run.links).front();
+  const Finding first = judge(run.state, model_noise, seen, run.links, run.priors).front();
   CHECK(first.faulty_s - first.healthy_s == Approx(2 * run.state.healthy_s).epsilon(0.05));
   // A kernel that costs little is there all the same: nothing else has one.
   seen = shown(with_fault(run.state, CauseKind::few_sms, 0.05, 0, run.links));
@@ -88,7 +88,7 @@ TEST_CASE("the optimizer's timers tell a slow device from a late host") {
 }
 
 TEST_CASE("a GPU that is slow where processors decide is no kept one, where steps are even") {
-  const HealthyRun run = healthy_run({.layout = {.dp = 4}}, 4);
+  const HealthyRun run = healthy_run({.layout = {.dp = 32}}, 4);
   Seen seen = shown(with_fault(run.state, CauseKind::slow_gpu, 0.4, 2, run.links, 1));
   seen.profiles_can_name = true;
   CHECK(probability(run, seen, CauseKind::slow_gpu) >
@@ -102,9 +102,9 @@ TEST_CASE("a run cannot have what it does not do") {
   const HealthyRun run = one_gpu();
   const Seen seen{.readings = {{.symptom = Symptom::step, .value = 0.4}}};
   for (const CauseKind kind :
-       {CauseKind::data_stall, CauseKind::checkpoint, CauseKind::slow_network,
-        CauseKind::slow_scale_up, CauseKind::straggling_host, CauseKind::small_buckets,
-        CauseKind::no_overlap, CauseKind::checked_collectives})
+       {CauseKind::data_stall, CauseKind::checkpoint, CauseKind::slow_nic, CauseKind::bad_cable,
+        CauseKind::colliding_flows, CauseKind::slow_scale_up, CauseKind::straggling_host,
+        CauseKind::small_buckets, CauseKind::no_overlap, CauseKind::checked_collectives})
     CHECK(probability(run, seen, kind) == 0);
   CHECK(probability(run, seen, CauseKind::busy_host) > 0.05);
   CHECK(is_possible(CauseKind::data_stall, pair_of_ranks().state, run.links));
@@ -130,7 +130,7 @@ TEST_CASE("links inside a domain slow what leaves it, too") {
   CHECK(slow.network > 1.5);
   CHECK(slow.network < slow.link);
   // A network that is slow leaves links inside as they are.
-  CHECK(with_fault(run.state, CauseKind::slow_network, 9, 0, run.links).link == 1);
+  CHECK(with_fault(run.state, CauseKind::slow_nic, 9, 0, run.links).link == 1);
 }
 
 // A profile whose gathers over the network took these times, in order.
@@ -175,6 +175,57 @@ TEST_CASE("links are as fast as the middle call, on the rank that waits for none
   CHECK(network({gathering({0.01, 0.05, 0.03})}) == Approx(steady));
   // Nor do ranks that have other calls than one another.
   CHECK(network({gathering({0.02, 0.05, 0.03}), gathering({0.01})}) == Approx(steady));
+}
+
+// What tells faults of the network apart, which all make the same collectives longer.
+TEST_CASE("spread of calls tells a cable from a NIC, and ports what neither shows") {
+  const HealthyRun run = healthy_run({.layout = {.dp = 32, .zero_stage = 3}}, 4);
+  const auto odds = [&](const Seen& seen, CauseKind mine, CauseKind other) {
+    return probability(run, seen, mine) / probability(run, seen, other);
+  };
+  const auto of = [&](CauseKind kind, int form = 0) {
+    Seen seen = shown(with_fault(run.state, kind, 2, 0, run.links, form));
+    seen.can_name = false;  // no counters
+    return seen;
+  };
+  using enum CauseKind;
+  const Seen steady = of(slow_nic), uneven = of(bad_cable);
+  CHECK(odds(uneven, bad_cable, slow_nic) > 3 * odds(steady, bad_cable, slow_nic));
+  // Flows of one run meet in every call, as a NIC is slow in every call: no profile tells which.
+  const Seen apart = without(steady, {Symptom::call_spread});
+  CHECK(odds(of(colliding_flows), colliding_flows, slow_nic) ==
+        Approx(odds(steady, colliding_flows, slow_nic)));
+  const double before = odds(apart, slow_nic, colliding_flows);
+  for (const auto& [trouble, mine] :
+       {std::pair{port_is_slow, slow_nic}, std::pair{"port errors", bad_cable},
+        std::pair{port_is_congested, colliding_flows}}) {
+    Seen named = apart;
+    named.can_name = true;
+    named.name(trouble);
+    INFO(trouble);
+    for (const CauseKind other : {slow_nic, bad_cable, colliding_flows})
+      if (other != mine) CHECK(odds(named, mine, other) > 2);
+  }
+  CHECK(before < 1);  // NICs break seldom
+}
+
+TEST_CASE("calls of a network are held against their like, and few tell nothing") {
+  const HealthyRun run = healthy_run({.layout = {.dp = 32, .zero_stage = 3}}, 4);
+  const auto spread = [&](const std::vector<double>& seconds) -> std::optional<double> {
+    Readings readings;
+    read_links({gathering(seconds), gathering(seconds)}, run.scenario, readings);
+    for (const Reading& reading : readings)
+      if (reading.symptom == Symptom::call_spread) return std::exp(reading.value);
+    return std::nullopt;
+  };
+  std::vector<double> seconds;
+  for (int i = 0; i < 40; ++i) seconds.push_back(0.01 * (1 + 0.1 * (i % 2)));
+  CHECK(*spread(seconds) == Approx(1.4826 * 0.05).epsilon(0.1));
+  // One that waited long for a rank is no spread of links.
+  seconds[7] = 1;
+  CHECK(*spread(seconds) == Approx(1.4826 * 0.05).epsilon(0.1));
+  seconds.resize(12);
+  CHECK_FALSE(spread(seconds));
 }
 
 TEST_CASE("profiles tell how much of a wait passes while ranks compute") {

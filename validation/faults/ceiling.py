@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Tells how often simulated faults could be told apart at best, by the symptoms that diagnose reads.
-"""ceiling.py ORRERY --output DIR [--times 60] [--seed 1000]
+"""ceiling.py ORRERY --output DIR [--bare] [--times 60] [--seed 1000]
 
 Draws runs of simulated.py at random strengths, reads their symptoms off `orrery diagnose --json`, and weighs the
 causes of other runs by how dense drawn ones lie around theirs (kernels as wide as healthy runs differ) and by the
@@ -19,20 +19,24 @@ import pathlib
 import random
 import subprocess
 
-from simulated import GPU, PROFILED, PROGRAMS, Noise, faults, predicted, write_run
+from simulated import GPU, PROFILED, PROGRAMS, Noise, faults, nic, predicted, write_run
 
-SHARES = {"": 27, "slow-network": 36, "slow-scale-up": 9, "low-clock": 18, "slow-gpu": 9}  # of 99 runs
+SHARES = {"": 27, "slow-nic": 27, "bad-cable": 9, "colliding-flows": 18, "slow-scale-up": 9, "low-clock": 18, "slow-gpu": 9}
 
 
 def drawn(cause, dice):
     """A fault of the cause at a random strength: as simulated.faults() has them."""
-    if cause == "slow-network":
-        kind = dice.randrange(4)
-        if kind < 2:
-            return dict(faults=[dict(kind="nic", gpu=GPU, remaining=dice.uniform(0.2, 0.7))]), {}, 0.03
-        if kind == 2:
-            return dict(faults=[dict(kind="nic", gpu=GPU, remaining=dice.uniform(0.5, 0.8))]), dict(symbol_errors=4000), 0.25
-        return dict(background=[dict(pattern="all-to-all", first_gpu=0, gpus=32, load=dice.uniform(0.7, 1.0))]), {}, 0.1
+    if cause == "slow-nic":
+        if dice.random() < 0.67:
+            left = dice.uniform(0.2, 0.7)
+            return nic(left), dict(port_rate=left), 0.03
+        return nic(0.5), dict(port_silent=True), 0.03
+    if cause == "bad-cable":
+        return nic(dice.uniform(0.5, 0.8)), dict(symbol_errors=4000), 0.25
+    if cause == "colliding-flows":
+        if dice.random() < 0.5:
+            return nic(dice.choice([1 / 2, 1 / 3])), dict(marks=1), 0.03
+        return dict(background=[dict(pattern="all-to-all", first_gpu=0, gpus=32, load=dice.uniform(0.7, 1.0))]), dict(marks=8), 0.1
     if cause == "slow-scale-up":
         return dict(faults=[dict(kind="scale-up", gpu=GPU, remaining=dice.uniform(0.15, 0.6))]), {}, 0.03
     if cause in ("low-clock", "slow-gpu"):
@@ -49,7 +53,9 @@ def symptoms(orrery, folder, program, shown):
     done = subprocess.run([*files, "--json", "--quiet"], capture_output=True, text=True)
     rows = json.loads(done.stdout)["findings"][0]["evidence"]
     place = max(PROFILED) if GPU not in PROFILED else GPU
-    out = {"port errors": float("symbol_errors" in shown), "corrected errors": float("corrected" in shown)}
+    told = " ".join(json.loads(done.stdout)["counters"])
+    out = {"port errors": float("wrong symbols" in told), "slow port": float("the port" in told),
+           "congestion": float("marks of congestion" in told), "corrected errors": float("corrected" in shown)}
     for row in rows:
         if row["rank"] in (None, place):
             moved = row["healthy"] if row["symptom"] == "step" else 0  # what kernels say of the prediction
@@ -68,7 +74,8 @@ def made(options, jobs):
         answer = healthy[program] if slow or not condition else predicted(options.orrery, PROGRAMS[program], condition)
         shown = dict(counters, speed=slow[0]["speed"] if slow else 1.0)
         folder = options.output / "runs" / f"r{number}"
-        write_run(folder, folder.name, program, cause, answer, healthy[program], shown, spread, noise)
+        write_run(folder, folder.name, program, cause, answer, healthy[program], shown, spread, noise,
+                  with_ports=not options.bare)
         figures = symptoms(options.orrery, folder, program, shown)
         record = json.loads((folder / "run.json").read_text())
         cost = figures and float(record.get("step_s", 0)) / record["healthy_step_s"] - 1
@@ -97,6 +104,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("orrery")
     parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--bare", action="store_true", help="without counters of ports")
     parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "runs")
     parser.add_argument("--times", type=int, default=60, help="drawn runs of each cause and program")
     parser.add_argument("--seed", type=int, default=1000)

@@ -3,7 +3,8 @@
 # Makes runs whose faults cannot be made on our machines: the flow simulator's steps, with noise of real logs.
 """simulated.py ORRERY --output DIR [--runs runs] [--seed N]
 
-Writes DIR/runs/ID and DIR/programs/NAME.json in the form of this folder, for `orrery diagnose --runs DIR/runs`.
+Writes DIR/runs/ID and DIR/programs/NAME.json in the form of this folder, for `orrery diagnose --runs DIR/runs`; and
+DIR/bare/ID, other such runs without counters of ports, of which nothing tells a slow NIC from routes that collide.
 A step is what `orrery simulate --network flow` says of a broken NIC, cable or spine, of a GPU at a lower clock or
 of a lower power limit; its kernels and collectives become the events of a trace, rank by rank. Nothing of the
 signatures that diagnose uses (sim/diagnose) is read here.
@@ -47,14 +48,22 @@ CLASSES = {
 COMMUNICATION = ("tensor_comm_s", "context_comm_s", "expert_comm_s", "data_comm_s", "pipeline_comm_s")
 
 
+def nic(remaining):
+    return dict(faults=[dict(kind="nic", gpu=GPU, remaining=remaining)])
+
+
 def faults():
     """Cause, settings of simulate, what counters show, relative spread of single collectives."""
     yield "", {}, {}, 0.03
+    # A port that was trained at a part of its rate; one that is down, so that its neighbour sends for two.
     for left in (0.5, 0.25):
-        yield "slow-network", dict(faults=[dict(kind="nic", gpu=GPU, remaining=left)]), {}, 0.03
+        yield "slow-nic", nic(left), dict(port_rate=left), 0.03
+    yield "slow-nic", nic(0.5), dict(port_silent=True), 0.03
     # A bad cable: part of its rate goes to retries, unevenly, and the port counts them.
-    yield "slow-network", dict(faults=[dict(kind="nic", gpu=GPU, remaining=0.6)]), dict(symbol_errors=4000), 0.25
-    yield "slow-network", dict(background=[dict(pattern="all-to-all", first_gpu=0, gpus=32, load=1.0)]), {}, 0.1
+    yield "bad-cable", nic(0.6), dict(symbol_errors=4000), 0.25
+    # Hashed routes of two of the run's own flows share a link, for as long as it runs; another job's come and go.
+    yield "colliding-flows", nic(0.5), dict(marks=1), 0.03
+    yield "colliding-flows", dict(background=[dict(pattern="all-to-all", first_gpu=0, gpus=32, load=1.0)]), dict(marks=8), 0.1
     yield "slow-scale-up", dict(faults=[dict(kind="scale-up", gpu=GPU, remaining=0.3)]), {}, 0.03
     for speed in (0.8, 0.65):
         yield "low-clock", dict(slow_gpus=[dict(gpu=GPU, speed=speed)]), dict(clock=speed), 0.03
@@ -189,7 +198,35 @@ def ranks_of(program, answer, speed, memory, spread, noise):
     return traces, step
 
 
-def write_run(folder, name, program, truth, answer, healthy, shown, spread, noise):
+def ports_of(shown, noise):
+    """Counters of every port of four hosts, as an exporter's come out of a query of a range of a minute."""
+    nic_rate, used, packet = 50e9, 0.3, 4096
+    rows = ["timestamp,metric,node,device,port,value"]
+    faulty = divmod(GPU, 8)
+    for host in range(4):
+        for device in range(8):
+            is_faulty = (host, device) == faulty
+            rate = nic_rate * (shown.get("port_rate", 1.0) if is_faulty else 1.0)
+            sent = nic_rate * used * noise.factor(0.02) * 60
+            if is_faulty and shown.get("port_silent"):
+                sent = 1e5
+            # Marks of a million packets: few where flows do not meet, thousands where they do (on so many ports).
+            meets = shown.get("marks", 0) > (host * 8 + device - GPU) % 32
+            marks = sent / packet * (5e-3 if meets else 1e-5) * noise.factor(1.0)
+            errors = shown.get("symbol_errors", 0) if is_faulty else int(noise.random.random() < 30 / 15735)
+            for second in range(0, 61, 15):
+                of = second / 60
+                for metric, value in (
+                    ("rate_bytes_per_second", rate),
+                    ("port_data_transmitted_bytes_total", sent * of),
+                    ("np_congestion_notification_packets_sent_total", marks * of),
+                    ("symbol_error_total", errors * of),
+                ):
+                    rows.append(f"{1795687200 + second},node_infiniband_{metric},host{host},mlx5_{device},1,{value:.0f}")
+    return "\n".join(rows) + "\n"
+
+
+def write_run(folder, name, program, truth, answer, healthy, shown, spread, noise, with_ports=True):
     folder.mkdir(parents=True, exist_ok=True)
     settings = PROGRAMS[program]
     # What the fault costs is the same run, with the same noise, without it: other draws of kernels differ by more.
@@ -217,12 +254,8 @@ def write_run(folder, name, program, truth, answer, healthy, shown, spread, nois
             rows.append(f"2026/11/26 10:00:{second:02d}.000, {i}, {clock:.0f} MHz, {650 * noise.factor(0.02):.1f} W, 60, "
                         f"60000 MiB, {corrected}")
     (folder / "smi.csv").write_text("\n".join(rows) + "\n")
-    if "symbol_errors" in shown:  # as an exporter's counters come out of a query of a range
-        rows = ["timestamp,metric,node,device,port,value"]
-        for second in range(0, 60, 15):
-            count = shown["symbol_errors"] * second // 60
-            rows.append(f"{1795687200 + second},node_infiniband_symbol_error_total,host1,mlx5_3,1,{count}")
-        (folder / "ports.csv").write_text("\n".join(rows) + "\n")
+    if with_ports:
+        (folder / "ports.csv").write_text(ports_of(shown, noise))
     record = dict(id=name, program=program, truth=truth, held=True, fault=shown, environment={}, running=settings,
                   healthy_step_s=without, step_s=step)
     (folder / "run.json").write_text(json.dumps(record) + "\n")
@@ -248,7 +281,9 @@ def main():
             shown = dict(counters, speed=slow[0]["speed"] if slow else 1.0)
             for again in range(options.times * (3 if not truth else 1)):
                 name = f"{program}-{truth or 'healthy'}-{number}-{again}"
-                write_run(options.output / "runs" / name, name, program, truth, answer, healthy, shown, spread, noise)
+                for kind in ("runs", "bare"):
+                    write_run(options.output / kind / name, name, program, truth, answer, healthy, shown, spread, noise,
+                              with_ports=kind == "runs")
 
 
 if __name__ == "__main__":

@@ -10,16 +10,19 @@ namespace orrery {
 namespace {
 
 Cause read_cause(CauseKind kind, const JsonValue& row) {
-  row.expect_only(
-      {"title", "action", "measure", "prior", "least", "most", "of_rank", "troubles", "settings"});
+  row.expect_only({"title", "action", "measure", "prior", "parts", "least", "most", "of_rank",
+                   "troubles", "settings"});
   Cause cause{.kind = kind,
               .title = row.at("title").text(),
               .action = row.at("action").text(),
               .measure = row.at("measure").text(),
-              .prior = read_share(row.at("prior")),
               .least = row.at("least").number(),
               .most = row.at("most").number(),
               .of_rank = row.at("of_rank").boolean()};
+  if (const auto parts = row.find("parts"))
+    for (const JsonValue& part : parts->items()) cause.parts.push_back(part.text());
+  else
+    cause.prior = read_share(row.at("prior"));
   if (const auto troubles = row.find("troubles"))
     for (const JsonValue& trouble : troubles->items()) cause.troubles.push_back(trouble.text());
   if (const auto settings = row.find("settings"))

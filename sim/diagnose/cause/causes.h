@@ -38,7 +38,9 @@ enum class CauseKind : std::uint8_t {
   mismatched_attention,  // an attention kernel that is not the chip's
   mismatched_products,   // products that are not the chip's
   slow_scale_up,         // links inside the domain
-  slow_network,          // NICs, cables, routes between hosts
+  slow_nic,              // a NIC between hosts is down or at a lower rate
+  bad_cable,             // a cable between hosts loses packets, which are sent again
+  colliding_flows,       // flows meet on links between hosts: hashed routes, other jobs
   small_buckets,         // many small collectives
   no_overlap,            // collectives do not run beside compute
   one_bucket,            // one bucket, or one unit of sharding, holds the model
@@ -66,7 +68,9 @@ inline constexpr auto cause_text = enum_names<CauseKind>({"healthy",
                                                           "mismatched-attention",
                                                           "mismatched-products",
                                                           "slow-scale-up",
-                                                          "slow-network",
+                                                          "slow-nic",
+                                                          "bad-cable",
+                                                          "colliding-flows",
                                                           "small-buckets",
                                                           "no-overlap",
                                                           "one-bucket",
@@ -85,7 +89,9 @@ struct Cause {
   std::string measure;  // what would tell it from its like
   // The change in the words of a program, by its launcher ("megatron-lm").
   std::map<std::string, std::string> settings;
-  Sourced<double> prior;  // share of runs that somebody asks about
+  // Share of runs that somebody asks about; unknown where it is that of `parts` (priors.h).
+  Sourced<double> prior;
+  std::vector<std::string> parts;  // failures of the reliability catalogue: "nic", "hbm"
   // Strength: how much longer the part that it touches takes, over the healthy step or over itself.
   double least = 0.02, most = 4;
   bool of_rank = false;               // one rank has it
@@ -109,7 +115,7 @@ LinkSteps simulate_links(const Scenario& scenario);
 
 // A cause can show itself in more than one way, each as probable as the other: another process has
 // the device in turn or beside the run (MPS); a kernel that waits takes processors or the whole
-// device; a GPU is slow in all it does or where processors decide.
+// device; a GPU is slow in all it does or where processors decide; flows meet always or at times.
 int forms_of(CauseKind kind);
 // Whether such a run can have it at all: one GPU waits for none, decoding reads no batches.
 bool is_possible(CauseKind kind, const RunState& healthy, const LinkSteps& links);

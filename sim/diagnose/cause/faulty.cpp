@@ -33,6 +33,17 @@ struct OnLinks {
   const std::vector<double>&left, &steps, &kernels;
 };
 
+// A cable loses packets by chance. A call that takes longer by x in the mean differs from its like
+// by up to x where it loses few, each of which costs much, and by less where it loses many; others'
+// traffic comes and goes likewise. So far apart are calls, in shares of what they take longer, and
+// so little is it known. Judged.
+constexpr double lost_by_chance = 0.5, others_by_chance = 0.3, chance_known = 0.7;
+
+void vary_calls(RunState& s, double strength, double share) {
+  s.call_spread = std::hypot(s.call_spread, share * strength / (1 + strength));
+  s.unknown.call_spread = chance_known;
+}
+
 void slow_links(RunState& s, const OnLinks& on, double strength, double& ratio) {
   // Steps were simulated for the prediction; the state may be of a faster or slower program.
   const double whole = on.steps.front();
@@ -288,6 +299,7 @@ int forms_of(CauseKind kind) {
       return 3;
     case CauseKind::busy_gpu:
     case CauseKind::slow_gpu:
+    case CauseKind::colliding_flows:
       return 2;
     default:
       return 1;
@@ -315,7 +327,9 @@ bool is_possible(CauseKind kind, const RunState& healthy, const LinkSteps& links
       return !healthy.alone;
     case CauseKind::slow_scale_up:
       return notices(links.scale_up_s);
-    case CauseKind::slow_network:
+    case CauseKind::slow_nic:
+    case CauseKind::bad_cable:
+    case CauseKind::colliding_flows:
       return notices(links.network_s);
     default:
       return true;
@@ -339,8 +353,13 @@ RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank, cons
       // Collectives that leave a domain run over its links, too.
       s.network = time_on(links.left, links.outside_by_scale_up, x);
       break;
-    case CauseKind::slow_network:
+    case CauseKind::slow_nic:
+    case CauseKind::bad_cable:
+    case CauseKind::colliding_flows:
       slow_links(s, {links.left, links.network_s, links.network_kernels_s}, x, s.network);
+      if (kind == CauseKind::bad_cable) vary_calls(s, x, lost_by_chance);
+      // Flows of the run itself meet in every call, since their routes are hashed once.
+      if (kind == CauseKind::colliding_flows && form == 1) vary_calls(s, x, others_by_chance);
       break;
     default:
       faults_of_hosts(s, kind, x);

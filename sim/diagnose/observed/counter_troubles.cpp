@@ -59,26 +59,94 @@ std::string risen(const CounterSeries& series, bool has_clock) {
                                : fmt::format("{} samples", series.readings.size()));
 }
 
+// A port over time: its slowest rate, and what it sent and how often it was told of congestion.
+struct Port {
+  std::string place, device;
+  double rate = 0, sent = 0, marks = 0;
+  bool has_rate = false, has_sent = false, has_marks = false;
+};
+
+void add_ports(const CounterLog& log, std::vector<Port>& all) {
+  std::map<std::string, Port> ports;
+  const auto each = [&](Counter counter, auto&& take) {
+    for (const CounterSeries* series : log.of(counter)) {
+      if (series->readings.empty()) continue;
+      Port& port = ports[place_of(*series)];
+      port.place = place_of(*series);
+      port.device = series->device;
+      take(port, *series);
+    }
+  };
+  each(Counter::port_rate, [](Port& port, const CounterSeries& series) {
+    port.has_rate = true;
+    port.rate = series.readings.front().value;
+    for (const auto& reading : series.readings) port.rate = std::min(port.rate, reading.value);
+  });
+  each(Counter::port_sent, [](Port& port, const CounterSeries& series) {
+    port.has_sent = series.readings.size() > 1;
+    port.sent = rise_of(series).count;
+  });
+  each(Counter::port_congestion_marks, [](Port& port, const CounterSeries& series) {
+    port.has_marks = series.readings.size() > 1;
+    port.marks += rise_of(series).count;
+  });
+  for (auto& [place, port] : ports) all.push_back(std::move(port));
+}
+
 // Ports whose rate is below that of the NICs of the run. One that has half the traffic of the
-// busiest port, or more, is one of the run's; hosts have others, for storage.
-void name_slow_ports(const CounterLog& log, BytesPerSecond port, std::vector<NamedTrouble>& named) {
-  std::map<std::string, double> sent;
-  double most = 0;
-  for (const CounterSeries* series : log.of(Counter::port_sent)) {
-    const double bytes = rise_of(*series).count;
-    sent[place_of(*series)] = bytes;
-    most = std::max(most, bytes);
+// busiest port, or more, is one of the run's; hosts have others, for storage. Where all are below,
+// the run has other NICs than were predicted, and none of them is at fault.
+void name_slow_ports(const std::vector<Port>& ports, BytesPerSecond nic,
+                     std::vector<NamedTrouble>& named) {
+  constexpr double rounding = 0.99;
+  double most = 0, fastest = 0;
+  for (const Port& port : ports) most = std::max(most, port.sent);
+  const auto is_used = [&](const Port& port) { return most > 0 && port.sent >= most / 2; };
+  for (const Port& port : ports)
+    if (port.has_rate && is_used(port)) fastest = std::max(fastest, port.rate);
+  for (const Port& port : ports) {
+    if (!port.has_rate || !is_used(port) || port.rate >= rounding * nic.si()) continue;
+    named.push_back({port.rate < rounding * fastest ? port_is_slow : "",
+                     fmt::format("{}: the port runs at {:.0f} Gb/s, predicted are NICs of {:.0f}",
+                                 port.place, 8e-9 * port.rate, 8e-9 * nic.si())});
   }
-  for (const CounterSeries* series : log.of(Counter::port_rate)) {
-    if (series->readings.empty()) continue;
-    double rate = series->readings.front().value;
-    for (const auto& reading : series->readings) rate = std::min(rate, reading.value);
-    constexpr double rounding = 0.99;
-    const bool used = most > 0 && sent[place_of(*series)] >= most / 2;
-    if (!used || rate >= rounding * port.si()) continue;
-    named.push_back({"port errors", fmt::format("{}: the port runs at {:.0f} Gb/s, predicted are "
-                                                "NICs of {:.0f}",
-                                                place_of(*series), 8e-9 * rate, 8e-9 * port.si())});
+}
+
+// Ports that send next to nothing where those of the same name on other hosts send much: their NIC
+// is down, and others carry what it should.
+void name_silent_ports(const std::vector<Port>& ports, std::vector<NamedTrouble>& named) {
+  constexpr double silent = 0.02;
+  std::map<std::string, std::vector<const Port*>> like;
+  double most = 0;
+  for (const Port& port : ports)
+    if (port.has_sent) {
+      like[port.device].push_back(&port);
+      most = std::max(most, port.sent);
+    }
+  for (const auto& [device, alike] : like) {
+    double busiest = 0;
+    for (const Port* port : alike) busiest = std::max(busiest, port->sent);
+    if (busiest <= 0 || busiest < most / 2) continue;  // none of the run's
+    for (const Port* port : alike)
+      if (port->sent < silent * busiest)
+        named.push_back(
+            {port_is_slow, fmt::format("{}: the port sends {:.1g}% of what {} of "
+                                       "other hosts do",
+                                       port->place, 100 * port->sent / busiest, device)});
+  }
+}
+
+// Ports that are told to slow down again and again: so many marks of packets of a network's usual
+// size. Judged: where flows do not meet, marks are a few of a million.
+void name_congested_ports(const std::vector<Port>& ports, std::vector<NamedTrouble>& named) {
+  constexpr double packet = 4096, allowed = 1e-3;
+  for (const Port& port : ports) {
+    if (!port.has_marks || !port.has_sent || port.sent <= 0) continue;
+    const double share = port.marks * packet / port.sent;
+    if (share > allowed)
+      named.push_back({port_is_congested,
+                       fmt::format("{}: {:.1f} marks of congestion for 1,000 packets of 4 KiB",
+                                   port.place, 1e3 * share)});
   }
 }
 
@@ -121,25 +189,29 @@ void name_narrow_slots(const CounterLog& log, std::vector<NamedTrouble>& named) 
 
 }  // namespace
 
-std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, BytesPerSecond port) {
+std::vector<NamedTrouble> troubles_of(const std::vector<CounterLog>& logs, BytesPerSecond nic) {
   std::vector<NamedTrouble> named;
+  std::vector<Port> ports;  // of all hosts, which may have a file each
   for (const CounterLog& log : logs) {
     for (const ErrorCounter& error : error_counters)
       for (const auto* series : log.of(error.counter))
         if (rise_of(*series).count > 0)
           named.push_back({error.trouble, risen(*series, log.has_clock)});
-    name_slow_ports(log, port, named);
+    add_ports(log, ports);
     name_states(log, named);
     name_narrow_slots(log, named);
     if (!log.has_clock) continue;
     for (const auto* series : log.of(Counter::port_symbol_errors))
-      if (const double over = over_allowed(rise_of(*series), 8 * port.si()); over > 1)
+      if (const double over = over_allowed(rise_of(*series), 8 * nic.si()); over > 1)
         named.push_back(
             {port_beyond_allowed,
              fmt::format("{}: {} times the wrong symbols that a link is allowed (one of "
                          "10^12 bits)",
                          place_of(*series), grouped(std::llround(over)))});
   }
+  name_slow_ports(ports, nic, named);
+  name_silent_ports(ports, named);
+  name_congested_ports(ports, named);
   return named;
 }
 

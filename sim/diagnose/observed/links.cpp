@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/base/statistics.h"
 #include "sim/diagnose/observed/observations.h"
 #include "sim/diagnose/observed/ratios.h"
 #include "sim/engine/collectives/collectives.h"
@@ -60,10 +61,35 @@ std::vector<double> moving(const std::vector<const CollectiveRecord*>& ranks) {
   return seconds;
 }
 
+// How far calls lie from the middle one of their kind, over all kinds: by the median of what they
+// differ, as a few calls that wait for a late rank say nothing of links.
+class CallSpread {
+ public:
+  void add(const std::vector<double>& seconds) {
+    constexpr std::size_t fewest = 4;  // of a kind
+    if (seconds.size() < fewest) return;
+    const double middle = median(seconds);
+    for (const double s : seconds) apart_.push_back(std::abs(s / middle - 1));
+  }
+  std::optional<Reading> reading() const {
+    constexpr std::size_t fewest = 16;
+    if (apart_.size() < fewest) return std::nullopt;
+    constexpr double of_median = 1.4826;  // a normal distribution's deviation over this median
+    constexpr double least = 0.002;       // of clocks
+    return Reading{.symptom = Symptom::call_spread,
+                   .value = std::log(std::max(least, of_median * median(apart_))),
+                   .noise = 1 / std::sqrt(static_cast<double>(apart_.size()))};
+  }
+
+ private:
+  std::vector<double> apart_;
+};
+
 }  // namespace
 
 void read_links(const std::vector<Profile>& profiles, const Scenario& s, Readings& readings) {
   Ratios inside, outside;
+  CallSpread spread;
   for (const auto& [key, ranks] : large_calls(profiles, s)) {
     const Collective collective{.kind = *ranks.front()->kind,
                                 .group = group_of(*ranks.front()->ranks, s),
@@ -74,6 +100,7 @@ void read_links(const std::vector<Profile>& profiles, const Scenario& s, Reading
     const std::vector<double> calls = moving(ranks);
     const double each =
         predicted * static_cast<double>(ranks.front()->count) / static_cast<double>(calls.size());
+    if (collective.group.domains > 1) spread.add(calls);
     for (const double seconds : calls)
       (collective.group.domains > 1 ? outside : inside).add(seconds / predicted, each);
   }
@@ -82,6 +109,7 @@ void read_links(const std::vector<Profile>& profiles, const Scenario& s, Reading
   };
   add(Symptom::link, inside.middle());
   add(Symptom::network, outside.middle());
+  if (const auto reading = spread.reading()) readings.push_back(*reading);
 }
 
 }  // namespace orrery

@@ -69,13 +69,13 @@ bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 // Whether kernels of attention or of products are mostly those of an older chip than the device.
 bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
 struct NamedTrouble {
-  // "port errors", `port_beyond_allowed`, "NVLink errors", "ECC errors"; empty: of no cause
+  // "port errors", "NVLink errors", "ECC errors", or one of symptoms.h; empty: of no cause
   std::string trouble;
   std::string sentence;  // where and how much
 };
-// What counters name, series by series; of ports with this bandwidth.
+// What counters name, series by series; of a run whose NICs have this bandwidth.
 std::vector<NamedTrouble> troubles_of(const std::vector<observe::CounterLog>& counters,
-                                      BytesPerSecond port);
+                                      BytesPerSecond nic);
 void read_counters_of(const std::vector<observe::CounterLog>& counters, std::size_t gpus,
                       const RunState& healthy, Readings& readings);
 

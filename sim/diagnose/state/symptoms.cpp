@@ -67,6 +67,8 @@ double of_run(const RunState& s, Symptom symptom) {
       return log_of(s.link);
     case Symptom::network:
       return log_of(s.network);
+    case Symptom::call_spread:
+      return log_of(s.call_spread);
     case Symptom::call_bytes:
       return log_of(s.call_bytes);
     case Symptom::fp32:
@@ -105,6 +107,8 @@ double chance_of(const Reading& reading, const RunState& state) {
       return state.unknown.launching;
     case Symptom::jitter:
       return state.unknown.jitter;
+    case Symptom::call_spread:
+      return state.unknown.call_spread;
     case Symptom::attention:
       return reading.rank < 0 ? state.unknown.attention : 0;
     default:

@@ -25,6 +25,7 @@ enum class Symptom : std::uint8_t {
   jitter,       // log: relative deviation of steps
   link,         // log: time of large collectives in a domain over the predicted
   network,      // log: the same of those that leave it
+  call_spread,  // log: relative deviation of the latter among their like
   call_bytes,   // log: bytes of a collective over what the buckets say
   fp32,         // 0 to 1: of the products' time
   host_waits,   // log: calls in which the host waits
@@ -47,11 +48,11 @@ enum class Symptom : std::uint8_t {
   optimizer_timer,  // log: the optimizer as the log times it
 };
 inline constexpr auto symptom_text = enum_names<Symptom>(
-    {"step",           "occasional", "saves",      "stalls",         "data",         "jitter",
-     "link",           "network",    "call-bytes", "fp32",           "host-waits",   "allocations",
-     "launching",      "exposed",    "products",   "attention",      "memory-bound", "optimizer",
-     "clock",          "wait",       "late",       "idle",           "forward",      "work",
-     "foreign-memory", "suspended",  "alone",      "optimizer-timer"});
+    {"step",        "occasional",     "saves",       "stalls",     "data",           "jitter",
+     "link",        "network",        "call-spread", "call-bytes", "fp32",           "host-waits",
+     "allocations", "launching",      "exposed",     "products",   "attention",      "memory-bound",
+     "optimizer",   "clock",          "wait",        "late",       "idle",           "forward",
+     "work",        "foreign-memory", "suspended",   "alone",      "optimizer-timer"});
 inline constexpr std::size_t symptom_count = symptom_text.count;
 constexpr std::string_view to_text(Symptom s) { return symptom_text[s]; }
 
@@ -100,6 +101,9 @@ inline constexpr const char* older_products = "products of an older chip";
 
 // Trouble that counters of a port name: more wrong symbols than any link is allowed.
 inline constexpr const char* port_beyond_allowed = "port errors beyond what is allowed";
+// A rate below that of its like, or none of their traffic; and marks of congestion.
+inline constexpr const char* port_is_slow = "slow port";
+inline constexpr const char* port_is_congested = "port congestion";
 
 // What was seen of a run.
 struct Seen {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes priors of faulty parts from the reliability catalogue.
+#include "sim/diagnose/cause/priors.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw_models/reliability.h"
+#include "sim/outcome/months/job.h"
+
+namespace orrery {
+namespace {
+
+// Who has a faulty part asks so many times as often as who has none. Judged.
+constexpr double asks = 4;
+
+// The best documented profile, for parts that the cluster's own counts among others.
+constexpr const char* documented = "llama3-h100";
+
+const FailureMode* mode_of(const ReliabilityProfile& profile, const std::string& name) {
+  const auto at = std::find_if(profile.failures.begin(), profile.failures.end(),
+                               [&](const FailureMode& mode) { return mode.name == name; });
+  return at == profile.failures.end() ? nullptr : &*at;
+}
+
+// How long a bad part stays at work before it is taken out: of RSC-1's hosts as many were found to
+// be bad as fail in so many days.
+Seconds time_at_work() {
+  const ReliabilityProfile rsc = load_reliability("rsc1-a100");
+  return rsc.lemon_hosts.get() / mode_of(rsc, "machine")->rate.get();
+}
+
+// Such failures of all of the cluster's parts together, of each mode.
+std::vector<FailureClass> failures_of(const std::string& profile, const Cluster& cluster) {
+  FleetCounts fleet = fleet_counts(cluster);
+  fleet.spare_planes = false;  // the others carry on slower, which is a fault here
+  return failure_classes(load_reliability(profile), fleet, cluster.device, cluster.host);
+}
+
+Hertz rate_of(const std::vector<FailureClass>& failures, const std::string& name) {
+  for (const FailureClass& failure : failures)
+    if (failure.name == name) return failure.rate.value;
+  return {};
+}
+
+}  // namespace
+
+std::vector<double> priors_of(const Scenario& scenario) {
+  const std::vector<FailureClass> own =
+      failures_of(default_reliability(scenario.cluster.device.name), scenario.cluster);
+  const std::vector<FailureClass> others = failures_of(documented, scenario.cluster);
+  const Seconds at_work = time_at_work();
+  const double healthy = *causes().front().prior.value;
+  std::vector<double> priors;
+  for (const Cause& cause : causes()) {
+    double bad_parts = 0;
+    for (const std::string& part : cause.parts) {
+      Hertz rate = rate_of(own, part);
+      if (rate <= Hertz{}) rate = rate_of(others, part);
+      bad_parts += rate * at_work;
+    }
+    priors.push_back(cause.parts.empty() ? *cause.prior.value
+                                         : asks * healthy * -std::expm1(-bad_parts));
+  }
+  return priors;
+}
+
+}  // namespace orrery

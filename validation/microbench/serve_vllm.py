@@ -8,12 +8,23 @@ splits its layers' width: as many heads, and as wide, as such a rank has, with f
 all its kernels run and none of its collectives. Weights are random: vLLM makes them (load_format
 "dummy"), and experts are chosen about evenly. Lines on standard output: `engine` says what was run
 with, `loop` what a closed loop of clients saw. Needs vLLM; README.md says of which release.
+
+With --profile, PyTorch's profiler looks at decode steps of batches that stay as they are, and at
+one prompt alone, after the loops. `steps` says how long a step took before the profiler was there.
+--read makes lines of such a folder's traces, without vLLM: `step` (a median step of decodes),
+`prompt`, and the `kernel`s of each, by where they run: in the step's `graph`, in its second stream
+(`side`), or `between` one graph and the next.
 """
 import argparse
 import asyncio
+import collections
 import datetime
+import fcntl
+import glob
+import gzip
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -63,6 +74,29 @@ MODELS = {
         first_k_dense_replace=1, kv_lora_rank=512,
         q_lora_rank=None, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128,
         vocab_size=102400, max_position_embeddings=163840), None),
+    "olmo2-7b": ("Olmo2Config", "Olmo2ForCausalLM", text_only(
+        hidden_size=4096, intermediate_size=11008, num_hidden_layers=32, num_attention_heads=32,
+        num_key_value_heads=32, vocab_size=100352, max_position_embeddings=4096), None),
+    "phi-3-medium": ("Phi3Config", "Phi3ForCausalLM", text_only(
+        hidden_size=5120, intermediate_size=17920, num_hidden_layers=40, num_attention_heads=40,
+        num_key_value_heads=10, sliding_window=2047, vocab_size=32064,
+        max_position_embeddings=4096), None),
+    "smollm2-1.7b": ("LlamaConfig", "LlamaForCausalLM", text_only(
+        hidden_size=2048, intermediate_size=8192, num_hidden_layers=24, num_attention_heads=32,
+        num_key_value_heads=32, tie_word_embeddings=True, vocab_size=49152,
+        max_position_embeddings=8192), None),
+    "glm-4.7-flash": ("Glm4MoeLiteConfig", "Glm4MoeLiteForCausalLM", text_only(
+        hidden_size=2048, intermediate_size=10240, moe_intermediate_size=1536,
+        num_hidden_layers=47, num_attention_heads=20, num_key_value_heads=20, n_shared_experts=1,
+        n_routed_experts=64, num_experts_per_tok=4, n_group=1, topk_group=1,
+        first_k_dense_replace=1, kv_lora_rank=512,
+        q_lora_rank=768, qk_rope_head_dim=64, qk_nope_head_dim=192, v_head_dim=256,
+        vocab_size=154880, max_position_embeddings=202752), None),
+    "qwen2-57b-a14b": ("Qwen2MoeConfig", "Qwen2MoeForCausalLM", text_only(
+        hidden_size=3584, intermediate_size=18944, moe_intermediate_size=2560,
+        shared_expert_intermediate_size=20480, num_hidden_layers=28, num_attention_heads=28,
+        num_key_value_heads=4, num_experts=64, num_experts_per_tok=8, vocab_size=151936,
+        max_position_embeddings=65536), None),
     "qwen3-next-80b-a3b": ("Qwen3NextConfig", "Qwen3NextForCausalLM", text_only(
         max_position_embeddings=40960), BLOCKS),
     "glm-5 rank of 8": ("GlmMoeDsaConfig", "GlmMoeDsaForCausalLM", text_only(
@@ -77,6 +111,9 @@ MODELS = {
 LOOPS = [(1024, 256, 1, 3), (8192, 128, 1, 4), (1024, 256, 64, 256), (8192, 256, 16, 64),
          (1024, 256, 8, 32), (1024, 256, 256, 768), (1024, 1024, 32, 64), (4096, 256, 4, 16),
          (16384, 128, 4, 12), (128, 512, 128, 256)]
+# (sequences of a step, tokens of each before it) that a profiler looks at, and a prompt alone.
+PROFILED = [(1, 1000), (8, 1000), (64, 1000), (16, 8000)]
+PROMPT = 7500
 
 
 def save_model(name, folder):
@@ -88,7 +125,7 @@ def save_model(name, folder):
     if weights is not None:
         config.quantization_config = weights
     config.save_pretrained(folder)
-    return config.vocab_size
+    return config
 
 
 class Clients:
@@ -112,6 +149,41 @@ class Clients:
             first = first or last
             count = len(out.outputs[0].token_ids) or count
         self.times.append((sent, first, last, prompt, answer))
+
+    async def steady(self, batch, context, look):
+        """So many answers at once, of which none begins or ends while look(count) runs: it awaits
+        count(n), which returns the times at which n more tokens of the first answer came."""
+        arrived, begun = [], [0] * batch
+
+        async def answer(i):
+            tokens = [self.random.randrange(3, self.vocab) for _ in range(context)]
+            params = self.params(max_tokens=480, ignore_eos=True, temperature=1.0,
+                                 detokenize=False)
+            name = f"steady.{batch}.{context}.{i}.{time.time()}"
+            async for _ in self.engine.generate({"prompt_token_ids": tokens}, params, name):
+                begun[i] += 1
+                if i == 0:
+                    arrived.append(time.perf_counter())
+
+        async def count(more):
+            here = len(arrived)
+            while len(arrived) < here + more:
+                if any(x.done() for x in answers):
+                    raise RuntimeError("an answer ended")
+                await asyncio.sleep(0.001)
+            return arrived[here:here + more]
+
+        answers = [asyncio.create_task(answer(i)) for i in range(batch)]
+        try:
+            while min(begun) < 8:
+                if any(x.done() for x in answers):
+                    raise RuntimeError("not all at once: they do not fit in the cache")
+                await asyncio.sleep(0.001)
+            await look(count)
+        finally:
+            for task in answers:
+                task.cancel()
+            await asyncio.gather(*answers, return_exceptions=True)
 
     async def run(self, prompt, answer, clients, requests):
         # Lengths between 0.8 of what is named and all of it, as InferenceX draws them.
@@ -145,27 +217,151 @@ def line(record, **keys):
     print(json.dumps({"record": record, **rounded}), flush=True)
 
 
+async def profile(clients, name, most):
+    async def look(count):
+        times = await count(80)
+        gaps = sorted(b - a for a, b in zip(times, times[1:]))
+        line("steps", model=name, batch=batch, context=context, median_s=statistics.median(gaps),
+             mean_s=(times[-1] - times[0]) / len(gaps), low_s=gaps[len(gaps) // 10],
+             high_s=gaps[-1 - len(gaps) // 10])
+        await clients.engine.start_profile()
+        try:
+            await count(16)
+        finally:
+            await clients.engine.stop_profile()
+
+    for batch, context in PROFILED:
+        context = min(context, most - 512)
+        try:
+            await clients.steady(batch, context, look)
+        except RuntimeError as error:
+            print(f"batch {batch} of {context} tokens: {error}", file=sys.stderr)
+    await asyncio.sleep(0.5)
+    await clients.engine.start_profile()
+    await clients.run(min(PROMPT, most - 16), 2, 1, 1)
+    await clients.engine.stop_profile()
+
+
+def kernel_name(event):
+    name = event["name"].removeprefix("void ").replace("(anonymous namespace)::", "")
+    if event["cat"] != "kernel":
+        return " ".join(name.split(" ")[:1 if name.startswith("Memset") else 2])
+    if "FlashAttnFwd" in name:
+        return "flash3 combine" if "Combine" in name else "flash3"
+    if name.startswith("at::") or "at::native" in name:
+        parts = re.findall(r"(?:native|cuda)::(\w+)", name)
+        return "aten " + ".".join(dict.fromkeys(parts))[:60]
+    return re.sub(r"[<(].*", "", name, flags=re.DOTALL)[:80]
+
+
+def kernel_lines(model, case, runs, steps, least_us):
+    """`runs`: lists of (where, event). Those of less than least_us are added up by name."""
+    shapes, found = collections.defaultdict(list), collections.defaultdict(list)
+    for where, event in (x for run in runs for x in run):
+        grid = "x".join(map(str, event["args"].get("grid", ())))
+        shapes[where, kernel_name(event), grid].append(event["dur"])
+    for (where, name, grid), times in shapes.items():
+        long = statistics.median(times) >= least_us
+        found[where, name, grid if long else ""].extend(times)
+    for (where, name, grid), times in sorted(
+            found.items(), key=lambda x: (x[0][0] != "graph", x[0][0], -sum(x[1]))):
+        more = {"grid": grid} if grid else {}
+        line("kernel", model=model, **case, where=where, kernel=name, **more,
+             calls=round(len(times) / steps, 2), time_us=statistics.median(times),
+             sum_us=sum(times) / steps)
+
+
+def read_steps(model, case, gpu, launches):
+    """Each graph launched is a step; the first and the last may not be whole."""
+    by_launch = collections.defaultdict(list)
+    for event in gpu:
+        by_launch[event["args"].get("correlation")].append(event)
+    graphs = sorted((by_launch[x] for x in launches if len(by_launch[x]) > 20),
+                    key=lambda g: g[0]["ts"])
+    begins = [g[0]["ts"] for g in graphs]
+    ends = [max(e["ts"] + e["dur"] for e in g) for g in graphs]
+    inside = {id(e) for g in graphs for e in g}
+    runs, gaps = [], []
+    for i in range(1, len(graphs) - 1):
+        main = statistics.mode(e["args"]["stream"] for e in graphs[i])
+        chain = [e for e in graphs[i] if e["args"]["stream"] == main]
+        gaps.append(statistics.mean(b["ts"] - a["ts"] - a["dur"]
+                                    for a, b in zip(chain, chain[1:])))
+        between = [e for e in gpu if id(e) not in inside and ends[i] - 1 <= e["ts"] < begins[i + 1]]
+        runs.append([("graph" if e["args"]["stream"] == main else "side", e) for e in graphs[i]]
+                    + [("between", e) for e in between])
+    period = [b - a for a, b in zip(begins[1:], begins[2:])]
+    lasts = [b - a for a, b in zip(begins, ends)]
+    line("step", model=model, **case, steps=len(runs), period_us=statistics.median(period),
+         graph_us=statistics.median(lasts), kernels=len(graphs[1]),
+         between=len(runs[0]) - len(graphs[1]), mean_gap_us=statistics.median(gaps))
+    kernel_lines(model, case, runs, len(runs), 4)
+
+
+def read_traces(model, folder):
+    """Traces in the order in which they were written: of PROFILED, then of the prompt."""
+    most = min(20480, MODELS[model][2].get("max_position_embeddings", 20480))
+    cases = [{"batch": b, "context": min(c, most - 512)} for b, c in PROFILED]
+    for file, case in zip(sorted(glob.glob(os.path.join(folder, "*.gz"))), cases + [None]):
+        with gzip.open(file) as trace:
+            events = json.load(trace)["traceEvents"]
+        gpu = sorted((e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")),
+                     key=lambda e: e["ts"])
+        if case:
+            read_steps(model, case, gpu, [e["args"]["correlation"] for e in events
+                                          if "GraphLaunch" in e.get("name", "")])
+            continue
+        run = next(e for e in events if e.get("cat") == "gpu_user_annotation"
+                   and e["name"].startswith("execute_context_1"))
+        tokens = int(re.findall(r"\d+", run["name"])[1])
+        gpu = [e for e in gpu if run["ts"] - 1 <= e["ts"] <= run["ts"] + run["dur"] + 1]
+        line("prompt", model=model, tokens=tokens, span_us=run["dur"],
+             busy_us=sum(e["dur"] for e in gpu), kernels=len(gpu))
+        kernel_lines(model, {"tokens": tokens}, [[("prompt", e) for e in gpu]], 1, 20)
+
+
+async def turn(options):
+    """Engines that start beside each other on one GPU serve one after the other, once all stand."""
+    if not options.beside:
+        return None
+    folder, count = options.beside.rsplit(":", 1)
+    open(os.path.join(folder, f"{os.getpid()}.stands"), "w").close()
+    while sum(x.endswith(".stands") for x in os.listdir(folder)) < int(count):
+        await asyncio.sleep(0.2)
+    lock = open(os.path.join(folder, "lock"), "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 async def serve(name, options):
     import torch
     import vllm
     from vllm import SamplingParams
+    from vllm.config import ProfilerConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
     begun = time.time()
     folder = tempfile.mkdtemp()
-    vocab = save_model(name, folder)
+    config = save_model(name, folder)
     extra = json.loads(options.engine)
-    settings = {"max_model_len": 20480, "max_num_batched_tokens": 8192, "max_num_seqs": 1024,
+    profiler = ProfilerConfig() if not options.profile else ProfilerConfig(
+        profiler="torch", torch_profiler_dir=os.path.abspath(options.profile),
+        torch_profiler_with_stack=False, torch_profiler_dump_cuda_time_total=False,
+        ignore_frontend=True)
+    most = min(20480, config.max_position_embeddings)
+    settings = {"max_model_len": most, "max_num_batched_tokens": 8192, "max_num_seqs": 1024,
                 "enable_prefix_caching": False, "gpu_memory_utilization": 0.9, **extra}
     engine = AsyncLLM.from_engine_args(AsyncEngineArgs(
         model=folder, skip_tokenizer_init=True, load_format="dummy", dtype="bfloat16",
-        disable_log_stats=True, **settings))
+        disable_log_stats=True, profiler_config=profiler, **settings))
     line("engine", model=name, vllm=vllm.__version__, torch=torch.__version__,
          device=torch.cuda.get_device_name(), settings=settings, started_s=time.time() - begun,
          date=datetime.date.today().isoformat())
-    clients = Clients(engine, SamplingParams, vocab, 1)
+    lock = await turn(options)
+    begun = time.time() if lock else begun
+    clients = Clients(engine, SamplingParams, config.vocab_size, 1)
     await clients.run(512, 32, 4, 8)  # warm
-    await clients.run(8192, 8, 1, 1)
+    await clients.run(min(8192, most - 16), 8, 1, 1)
     loops = LOOPS if not options.loops else [tuple(x) for x in json.loads(options.loops)]
     for loop in loops:
         if time.time() - begun > options.seconds:
@@ -174,6 +370,8 @@ async def serve(name, options):
         lasted = await clients.run(*loop)
         line("loop", model=name, isl=loop[0], osl=loop[1], concurrency=loop[2],
              **summary(clients.times, lasted))
+    if options.profile:
+        await profile(clients, name, most)
     engine.shutdown()
 
 
@@ -183,7 +381,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=150, help="loops left then are not run")
     parser.add_argument("--engine", default="{}", help="more of vLLM's settings, as JSON")
     parser.add_argument("--loops", default="", help="[[prompt, answer, clients, requests], ...]")
+    parser.add_argument("--profile", default="", help="folder for traces: profile as well")
+    parser.add_argument("--read", default="", help="folder of traces: make lines of them and end")
+    parser.add_argument("--beside", default="", help="FOLDER:N: start beside others, N in all")
     options = parser.parse_args()
+    if options.read:
+        return read_traces(options.model, options.read)
     os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     asyncio.run(serve(options.model, options))
     sys.stdout.flush()

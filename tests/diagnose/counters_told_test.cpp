@@ -166,7 +166,7 @@ TEST_CASE("a port that sends nothing where its like on other hosts send is slow"
   const std::vector<NamedTrouble> named = troubles_of(logs, BytesPerSecond(50e9));
   REQUIRE(named.size() == 1);
   CHECK(named[0].trouble == port_is_slow);
-  CHECK(named[0].sentence.starts_with("host1 mlx5_3/1: the port sends"));
+  CHECK(named[0].sentence.starts_with("host1 mlx5_3/1: the port sent "));
 }
 
 TEST_CASE("marks of congestion count by the packets that were sent") {

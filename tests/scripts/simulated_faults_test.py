@@ -16,7 +16,10 @@ import tempfile
 binary, root = sys.argv[1], pathlib.Path(sys.argv[2])
 page = root / "docs/diagnose.md"
 faulty_rank = int(re.search(r"^GPU = (\d+)", (root / "validation/faults/simulated.py").read_text(), re.M)[1])
-block = re.compile(r"(```text simulated\n)(.*?)(```)", re.S)
+# Kind of run: faults that are found first, and among three, and costs within 5 points, of 92; one of each may be lost.
+# Without counters of ports nothing tells a slow NIC from routes that collide.
+REACHED = {"runs": (87, 92, 92), "bare": (45, 77, 77)}
+FIGURES = ("right cause first", "right cause in three", "gap within 5 points")
 
 
 def run(*words, codes=(0,)):
@@ -26,9 +29,23 @@ def run(*words, codes=(0,)):
     return done.stdout
 
 
+def shown_of(folder, kind):
+    """What is found in runs of a kind, without the list of every run; ends the test where it is less than was reached."""
+    printed = run(binary, "--quiet", "diagnose", "--runs", f"{folder}/{kind}")
+    shown = printed[: printed.index("Every run")]
+    found = {name: re.search(name + r" +\S+ +(\d+) of (\d+)", shown) for name in (*FIGURES, "alarms without a fault")}
+    alarms = found["alarms without a fault"]
+    if not alarms or int(alarms[1]) or int(alarms[2]) < 27:
+        sys.exit(f"{kind}: healthy runs raise alarms, or there are too few: {alarms and alarms[0]}")
+    for name, most in zip(FIGURES, REACHED[kind]):
+        if not found[name] or int(found[name][2]) != 92 or int(found[name][1]) < most - 1:
+            sys.exit(f"{kind}: found less often than before, which was {most} of 92: {found[name] and found[name][0]}")
+    return shown
+
+
 with tempfile.TemporaryDirectory() as folder:
     run(sys.executable, root / "validation/faults/simulated.py", binary, "--output", folder)
-    printed = run(binary, "--quiet", "diagnose", "--runs", f"{folder}/runs")
+    shown = {kind: shown_of(folder, kind) for kind in REACHED}
     # Few ranks are profiled, so the place of a profile is not the number of its rank.
     named = set()
     for ran in sorted(pathlib.Path(folder, "runs").glob("*-low-clock-*")):
@@ -40,19 +57,11 @@ with tempfile.TemporaryDirectory() as folder:
         named |= {f["rank"] for f in found if f["cause"] == "low-clock"}
 if named != {faulty_rank}:
     sys.exit(f"the GPU at a lower clock is that of rank {faulty_rank}, and diagnose names {sorted(named)}")
-shown = printed[: printed.index("Every run")]
-# What is reached today: 68 first, 74 among three and 72 costs of 74, no alarm of 27. One of each may be lost.
-reached = {"right cause first": 67, "right cause in three": 73, "gap within 5 points": 71}
-found_of = {name: re.search(name + r" +\S+ +(\d+) of (\d+)", shown) for name in (*reached, "alarms without a fault")}
-alarms = found_of["alarms without a fault"]
-if not alarms or int(alarms[1]) or int(alarms[2]) < 27:
-    sys.exit(f"healthy runs raise alarms, or there are too few: {alarms and alarms[0]}")
-for name, least in reached.items():
-    found = found_of[name]
-    if not found or int(found[2]) != 74 or int(found[1]) < least:
-        sys.exit(f"found less often than before, which was {least + 1} of 74: {found and found[0]}")
-text = page.read_text()
-now = block.sub(lambda found: found[1] + shown + found[3], text)
+text = now = page.read_text()
+for kind, table in shown.items():
+    now = re.sub(rf"(```text simulated {kind}\n).*?(```)", lambda found: found[1] + table + found[2], now, flags=re.S)
+if any(f"```text simulated {kind}\n" not in now for kind in shown):
+    sys.exit("docs/diagnose.md lacks a table of simulated runs")
 if now != text:
     if os.environ.get("UPDATE_EXPECTED") != "1":
         sys.exit("docs/diagnose.md shows other runs than are found: UPDATE_EXPECTED=1 rewrites it")

@@ -55,7 +55,7 @@ def symptoms(orrery, folder, program, shown):
     place = max(PROFILED) if GPU not in PROFILED else GPU
     told = " ".join(json.loads(done.stdout)["counters"])
     out = {"port errors": float("wrong symbols" in told), "slow port": float("the port" in told),
-           "congestion": float("marks of congestion" in told), "corrected errors": float("corrected" in shown)}
+           "port congestion": float("marks of congestion" in told), "corrected errors": float("corrected" in shown)}
     for row in rows:
         if row["rank"] in (None, place):
             moved = row["healthy"] if row["symptom"] == "step" else 0  # what kernels say of the prediction

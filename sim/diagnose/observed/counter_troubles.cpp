@@ -129,10 +129,9 @@ void name_silent_ports(const std::vector<Port>& ports, std::vector<NamedTrouble>
     if (busiest <= 0 || busiest < most / 2) continue;  // none of the run's
     for (const Port* port : alike)
       if (port->sent < silent * busiest)
-        named.push_back(
-            {port_is_slow, fmt::format("{}: the port sends {:.1g}% of what {} of "
-                                       "other hosts do",
-                                       port->place, 100 * port->sent / busiest, device)});
+        named.push_back({port_is_slow,
+                         fmt::format("{}: the port sent {}, {} of another host {}", port->place,
+                                     to_text(Bytes(port->sent)), device, to_text(Bytes(busiest)))});
   }
 }
 

@@ -178,7 +178,8 @@ void ServingOperations::latent_rows(Segment& s, const Mixer& m, std::int64_t row
     product(s, Label::gemm, rows, m.q_lora + latent, model_.hidden, true);
     product(s, Label::gemm, rows, heads * m.qk_dim, m.q_lora, true);
   } else {
-    product(s, Label::gemm, rows, heads * m.qk_dim + latent, model_.hidden, true);
+    product(s, Label::gemm, rows, heads * m.qk_dim, model_.hidden, true);
+    product(s, Label::gemm, rows, latent, model_.hidden, true);
   }
   const double lora = 2.0 * static_cast<double>(rows * (m.q_lora + m.kv_lora));
   stream(s, Label::elementwise, WorkKind::norm, lora, lora);

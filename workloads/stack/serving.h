@@ -105,6 +105,9 @@ struct ServingKernels {
 
 // What the host does for steps.
 struct ServingHost {
+  // On the device, between the layers of one step and those of the next, whatever the batch: what
+  // the host launches there to prepare it, and what finds the tokens, beside reading logits.
+  Sourced<Seconds> between_steps = unstated(Seconds(0));
   // Of a step, and for each sequence of its batch. Engines that schedule ahead show it only where
   // it is longer than the step on the device.
   Sourced<Seconds> step = unstated(Seconds(0)), sequence = unstated(Seconds(0));

@@ -19,6 +19,7 @@ void visit_serving_values(ServingRef& s, Visit&& visit) {
   visit("host_chunk", s.host.chunk);
   visit("host_ranks", s.host.ranks);
   visit("host_answer", s.host.answer);
+  visit("between_steps", s.host.between_steps);
   visit("index_choice", s.kernels.index_choice);
   visit("expert_skew", s.kernels.expert_skew);
   visit("eager_step", s.host.eager_step);

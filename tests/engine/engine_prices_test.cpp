@@ -252,6 +252,30 @@ TEST_CASE("law: a kernel starts the gap of its launch after the one before it") 
   }));
 }
 
+TEST_CASE("what a stack has between steps is added to each that samples, and to no other") {
+  const auto e = engine("llama3.1-8b", "dgx-h200", {}, "vllm");
+  CHECK(e->stack.serving.host.between_steps.get().si() == Approx(100e-6));
+  CHECK(
+      engine("llama3.1-8b", "dgx-h200", {}, "vllm@0.12")->stack.serving.host.between_steps.get() ==
+      Seconds(0));
+  Stack longer = e->stack;
+  longer.serving.host.between_steps.value = Seconds(350e-6);
+  // Few clients of a small model may wait for the host.
+  longer.serving.host.step = e->stack.serving.host.step = unstated(Seconds(0));
+  const EnginePrices usual(e->cluster, e->model, e->layout, e->stack, 64);
+  const EnginePrices more(e->cluster, e->model, e->layout, longer, 64);
+  const auto added = [&](const StepShape& shape) {
+    return seconds(more, shape) - seconds(usual, shape);
+  };
+  StepShape mixed = decodes(8, 1000), part;
+  mixed.chunks.push_back({.start = 0, .tokens = 4000});
+  part.chunks = mixed.chunks;  // of a prompt that goes on
+  CHECK(added(decodes(1, 1000)) == Approx(250e-6).epsilon(0.001));
+  CHECK(added(decodes(64, 5000)) == Approx(250e-6).epsilon(0.001));
+  CHECK(added(mixed) == Approx(250e-6).epsilon(0.02));  // launches may be late as well
+  CHECK(added(part) == 0);
+}
+
 TEST_CASE("law: a second stream takes no more than one, and no less than none") {
   const auto e = engine("deepseek-r1", "dgx-h200",
                         {.tp = 8, .precision = PrecisionRecipe::fp8_blockwise}, "trtllm");

@@ -213,6 +213,20 @@ std::int64_t empty_kernels(const Segment& s) {
   });
 }
 
+TEST_CASE("queries that have no latent are a product of their own, beside that of the latent") {
+  const Model model = load_model("deepseek-v2-lite", catalog("models"));
+  const Stack stack = load_stack("vllm", {}, catalog("stacks"));
+  const EngineLayout layout{.tp = 2};
+  const Segment s = ServingOperations(model, layout, stack).layer(model.layer(0), 8);
+  std::vector<Work> products;
+  for (const Operation& o : s.operations)
+    if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::gemm)
+      products.push_back(k->work);
+  REQUIRE(products.size() > 2);
+  CHECK((products[0].n == 8 * 192 && products[0].k == 2048));   // of half of the heads
+  CHECK((products[1].n == 512 + 64 && products[1].k == 2048));  // every rank has it all
+}
+
 TEST_CASE("a layer has the small kernels of its parts") {
   Stack stack = load_stack("vllm", {}, catalog("stacks"));
   stack.serving.kernels.small = {.attention = 3, .latent = 5, .shared = 7};

@@ -11,20 +11,14 @@ with, `loop` what a closed loop of clients saw. Needs vLLM; README.md says of wh
 
 With --profile, PyTorch's profiler looks at decode steps of batches that stay as they are, and at
 one prompt alone, after the loops. `steps` says how long a step took before the profiler was there.
---read makes lines of such a folder's traces, without vLLM: `step` (a median step of decodes),
-`prompt`, and the `kernel`s of each, by where they run: in the step's `graph`, in its second stream
-(`side`), or `between` one graph and the next.
+vllm_kernels.py reads such traces.
 """
 import argparse
 import asyncio
-import collections
 import datetime
 import fcntl
-import glob
-import gzip
 import json
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -242,84 +236,6 @@ async def profile(clients, name, most):
     await clients.engine.stop_profile()
 
 
-def kernel_name(event):
-    name = event["name"].removeprefix("void ").replace("(anonymous namespace)::", "")
-    if event["cat"] != "kernel":
-        return " ".join(name.split(" ")[:1 if name.startswith("Memset") else 2])
-    if "FlashAttnFwd" in name:
-        return "flash3 combine" if "Combine" in name else "flash3"
-    if name.startswith("at::") or "at::native" in name:
-        parts = re.findall(r"(?:native|cuda)::(\w+)", name)
-        return "aten " + ".".join(dict.fromkeys(parts))[:60]
-    return re.sub(r"[<(].*", "", name, flags=re.DOTALL)[:80]
-
-
-def kernel_lines(model, case, runs, steps, least_us):
-    """`runs`: lists of (where, event). Those of less than least_us are added up by name."""
-    shapes, found = collections.defaultdict(list), collections.defaultdict(list)
-    for where, event in (x for run in runs for x in run):
-        grid = "x".join(map(str, event["args"].get("grid", ())))
-        shapes[where, kernel_name(event), grid].append(event["dur"])
-    for (where, name, grid), times in shapes.items():
-        long = statistics.median(times) >= least_us
-        found[where, name, grid if long else ""].extend(times)
-    for (where, name, grid), times in sorted(
-            found.items(), key=lambda x: (x[0][0] != "graph", x[0][0], -sum(x[1]))):
-        more = {"grid": grid} if grid else {}
-        line("kernel", model=model, **case, where=where, kernel=name, **more,
-             calls=round(len(times) / steps, 2), time_us=statistics.median(times),
-             sum_us=sum(times) / steps)
-
-
-def read_steps(model, case, gpu, launches):
-    """Each graph launched is a step; the first and the last may not be whole."""
-    by_launch = collections.defaultdict(list)
-    for event in gpu:
-        by_launch[event["args"].get("correlation")].append(event)
-    graphs = sorted((by_launch[x] for x in launches if len(by_launch[x]) > 20),
-                    key=lambda g: g[0]["ts"])
-    begins = [g[0]["ts"] for g in graphs]
-    ends = [max(e["ts"] + e["dur"] for e in g) for g in graphs]
-    inside = {id(e) for g in graphs for e in g}
-    runs, gaps = [], []
-    for i in range(1, len(graphs) - 1):
-        main = statistics.mode(e["args"]["stream"] for e in graphs[i])
-        chain = [e for e in graphs[i] if e["args"]["stream"] == main]
-        gaps.append(statistics.mean(b["ts"] - a["ts"] - a["dur"]
-                                    for a, b in zip(chain, chain[1:])))
-        between = [e for e in gpu if id(e) not in inside and ends[i] - 1 <= e["ts"] < begins[i + 1]]
-        runs.append([("graph" if e["args"]["stream"] == main else "side", e) for e in graphs[i]]
-                    + [("between", e) for e in between])
-    period = [b - a for a, b in zip(begins[1:], begins[2:])]
-    lasts = [b - a for a, b in zip(begins, ends)]
-    line("step", model=model, **case, steps=len(runs), period_us=statistics.median(period),
-         graph_us=statistics.median(lasts), kernels=len(graphs[1]),
-         between=len(runs[0]) - len(graphs[1]), mean_gap_us=statistics.median(gaps))
-    kernel_lines(model, case, runs, len(runs), 4)
-
-
-def read_traces(model, folder):
-    """Traces in the order in which they were written: of PROFILED, then of the prompt."""
-    most = min(20480, MODELS[model][2].get("max_position_embeddings", 20480))
-    cases = [{"batch": b, "context": min(c, most - 512)} for b, c in PROFILED]
-    for file, case in zip(sorted(glob.glob(os.path.join(folder, "*.gz"))), cases + [None]):
-        with gzip.open(file) as trace:
-            events = json.load(trace)["traceEvents"]
-        gpu = sorted((e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")),
-                     key=lambda e: e["ts"])
-        if case:
-            read_steps(model, case, gpu, [e["args"]["correlation"] for e in events
-                                          if "GraphLaunch" in e.get("name", "")])
-            continue
-        run = next(e for e in events if e.get("cat") == "gpu_user_annotation"
-                   and e["name"].startswith("execute_context_1"))
-        tokens = int(re.findall(r"\d+", run["name"])[1])
-        gpu = [e for e in gpu if run["ts"] - 1 <= e["ts"] <= run["ts"] + run["dur"] + 1]
-        line("prompt", model=model, tokens=tokens, span_us=run["dur"],
-             busy_us=sum(e["dur"] for e in gpu), kernels=len(gpu))
-        kernel_lines(model, {"tokens": tokens}, [[("prompt", e) for e in gpu]], 1, 20)
-
-
 async def turn(options):
     """Engines that start beside each other on one GPU serve one after the other, once all stand."""
     if not options.beside:
@@ -382,11 +298,8 @@ def main():
     parser.add_argument("--engine", default="{}", help="more of vLLM's settings, as JSON")
     parser.add_argument("--loops", default="", help="[[prompt, answer, clients, requests], ...]")
     parser.add_argument("--profile", default="", help="folder for traces: profile as well")
-    parser.add_argument("--read", default="", help="folder of traces: make lines of them and end")
     parser.add_argument("--beside", default="", help="FOLDER:N: start beside others, N in all")
     options = parser.parse_args()
-    if options.read:
-        return read_traces(options.model, options.read)
     os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     asyncio.run(serve(options.model, options))
     sys.stdout.flush()

@@ -5,9 +5,9 @@
 
 Writes DIR/runs/ID and DIR/programs/NAME.json in the form of this folder, for `orrery diagnose --runs DIR/runs`; and
 DIR/bare/ID, other such runs without counters of ports, of which nothing tells a slow NIC from routes that collide.
-A step is what `orrery simulate --network flow` says of a broken NIC, cable or spine, of a GPU at a lower clock or
-of a lower power limit; its kernels and collectives become the events of a trace, rank by rank. Nothing of the
-signatures that diagnose uses (sim/diagnose) is read here.
+A step is what `orrery simulate --network flow` says of a NIC with less of its rate, of another job's traffic, of slow
+links in a domain; a GPU at a lower clock has longer kernels. Kernels and collectives become the events of a trace,
+rank by rank. Nothing of the signatures that diagnose uses (sim/diagnose) is read here.
 
 Noise: steps differ as those of healthy logs in `runs` do; kernels of a class differ from the prediction by a
 factor that all ranks share and one of each rank, drawn as wide as those runs were off; hosts leave gaps as theirs.

@@ -21,8 +21,7 @@ Cause read_cause(CauseKind kind, const JsonValue& row) {
               .of_rank = row.at("of_rank").boolean()};
   if (const auto parts = row.find("parts"))
     for (const JsonValue& part : parts->items()) cause.parts.push_back(part.text());
-  else
-    cause.prior = read_share(row.at("prior"));
+  if (cause.parts.empty() || row.find("prior")) cause.prior = read_share(row.at("prior"));
   if (const auto troubles = row.find("troubles"))
     for (const JsonValue& trouble : troubles->items()) cause.troubles.push_back(trouble.text());
   if (const auto settings = row.find("settings"))

@@ -89,7 +89,7 @@ struct Cause {
   std::string measure;  // what would tell it from its like
   // The change in the words of a program, by its launcher ("megatron-lm").
   std::map<std::string, std::string> settings;
-  // Share of runs that somebody asks about; unknown where it is that of `parts` (priors.h).
+  // Share of runs that somebody asks about, beside that of `parts` (priors.h); one may be unknown.
   Sourced<double> prior;
   std::vector<std::string> parts;  // failures of the reliability catalogue: "nic", "hbm"
   // Strength: how much longer the part that it touches takes, over the healthy step or over itself.

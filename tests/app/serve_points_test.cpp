@@ -116,7 +116,7 @@ TEST_CASE("serve: points are the same on any number of threads, and name all mac
   const test::Outcome one = test::run(question + "1"), three = test::run(question + "3");
   CHECK(one.out == three.out);
   CHECK(one.out.find("(dgx-h100) and NVIDIA H200") != std::string::npos);
-  CHECK(one.out.find("vLLM 0.17 in bf16 and SGLang") != std::string::npos);
+  CHECK(one.out.find("vLLM 0.22 in bf16 and SGLang") != std::string::npos);
 }
 
 TEST_CASE("serve: a load that any deployment bears needs one engine") {

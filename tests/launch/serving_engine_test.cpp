@@ -169,7 +169,7 @@ TEST_CASE("vLLM: ranks of attention are its data parallelism, experts lie over a
   CHECK(value_of(c, "--data-parallel-size") == "4");
   CHECK(value_of(c, "--enable-expert-parallel").empty());
   CHECK(value_of(c, "--max-num-seqs") == "1024");
-  CHECK(c.program == "vLLM 0.17");
+  CHECK(c.program == "vLLM 0.22");
   const EngineCommand shared =
       command_of(served_by("vllm", {.tp = 2, .attention_dp = 4, .ep = 1, .etp = 8}));
   CHECK(value_of(shared, "--enable-expert-parallel") == "absent");

@@ -34,7 +34,7 @@ TEST_CASE("an engine on one host is a command; its script needs no word") {
   d.engines[0].replicas = 3;
   const std::string text = commands_script(d, "--commands");
   CHECK(holds(text,
-              "#!/usr/bin/env bash\n# Orrery: Some Model 1B on a cluster, vLLM 0.17: 3 x TP4.\n"));
+              "#!/usr/bin/env bash\n# Orrery: Some Model 1B on a cluster, vLLM 0.22: 3 x TP4.\n"));
   CHECK(holds(text, "MODEL=${MODEL:-some/Model-1B}\n"));
   CHECK(holds(text, "  exec vllm serve \"$MODEL\" \\\n    --tensor-parallel-size 4 \\\n"));
   CHECK(holds(text, "case \"${1:-serve}\" in\n"));

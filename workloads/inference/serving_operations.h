@@ -21,6 +21,8 @@ class ServingOperations {
   ServingOperations(const Model& model, const EngineLayout& layout, const Stack& stack)
       : model_(model), layout_(layout), stack_(stack), precision_(layout.precision) {}
   const ServingKernels& kernels() const { return stack_.serving.kernels; }
+  // On the device between the layers of one step and those of the next.
+  Seconds between_steps() const { return stack_.serving.host.between_steps.get(); }
   // Whether the host waits in each layer of a prompt for the counts of rows that are sent to a
   // rank.
   bool waits_for_counts() const;

@@ -40,7 +40,7 @@ struct OnLinks {
 constexpr double lost_by_chance = 0.5, others_by_chance = 0.3, chance_known = 0.7;
 
 void vary_calls(RunState& s, double strength, double share) {
-  s.call_spread = std::hypot(s.call_spread, share * strength / (1 + strength));
+  s.profiled.call_spread = std::hypot(s.profiled.call_spread, share * strength / (1 + strength));
   s.unknown.call_spread = chance_known;
 }
 

@@ -37,6 +37,8 @@ struct Profiled {
   double exposed_wait = 0.7;
   // One that does not name the data loader shows waits for it as idle time.
   bool loader_is_unnamed = false;
+  // Relative deviation of large collectives over the network among their like.
+  double call_spread = 0.05;
   // Times of products hold slices of time that they lost; those of other kernels were freed of
   // them.
   bool products_hold_slices = true;
@@ -63,26 +65,25 @@ struct Uncertain {
 };
 
 struct RunState {
-  double healthy_s = 0;       // predicted usual step of a run without a fault
-  double step_s = 0;          // usual step
-  double occasional_s = 0;    // by which the mean step is longer than the usual one
-  double saves = 0;           // share of that which falls on steps that save a checkpoint
-  double stalls = 0;          // share of that which waits for data
-  double data_s = 0;          // a usual step waits so long for its data
-  double jitter = 0.01;       // relative deviation of usual steps
-  double link = 1;            // time of large collectives inside a domain, over the predicted
-  double network = 1;         // the same of those that leave it
-  double call_spread = 0.05;  // relative deviation of these among their like
-  double call_bytes = 1;      // bytes of a collective, over what the layout's buckets say
-  double tensor_bytes = 1;    // the same of one tensor of parameters, the smallest that is sent
-  double model_bytes = 1;     // the same of a rank's whole model, the largest
-  double fp32 = 0;            // share of the products' time that runs in 32 bits
-  double host_waits = 3;      // calls in which the host waits for the device, of a step
-  double allocations = 0;     // calls to the driver for memory, of a step
-  double launching = 0;       // seconds in calls that launch, beyond usual, over those of kernels
-  double clock_hz = 0;        // of the device's processors, under the power that such work draws
-  bool alone = false;         // one rank, which waits for none
-  bool trains = true;         // else it infers: no batches of data, no gradients, nothing to save
+  double healthy_s = 0;     // predicted usual step of a run without a fault
+  double step_s = 0;        // usual step
+  double occasional_s = 0;  // by which the mean step is longer than the usual one
+  double saves = 0;         // share of that which falls on steps that save a checkpoint
+  double stalls = 0;        // share of that which waits for data
+  double data_s = 0;        // a usual step waits so long for its data
+  double jitter = 0.01;     // relative deviation of usual steps
+  double link = 1;          // time of large collectives inside a domain, over the predicted
+  double network = 1;       // the same of those that leave it
+  double call_bytes = 1;    // bytes of a collective, over what the layout's buckets say
+  double tensor_bytes = 1;  // the same of one tensor of parameters, the smallest that is sent
+  double model_bytes = 1;   // the same of a rank's whole model, the largest
+  double fp32 = 0;          // share of the products' time that runs in 32 bits
+  double host_waits = 3;    // calls in which the host waits for the device, of a step
+  double allocations = 0;   // calls to the driver for memory, of a step
+  double launching = 0;     // seconds in calls that launch, beyond usual, over those of kernels
+  double clock_hz = 0;      // of the device's processors, under the power that such work draws
+  bool alone = false;       // one rank, which waits for none
+  bool trains = true;       // else it infers: no batches of data, no gradients, nothing to save
   // Whether ranks meet in collectives of the forward pass, so that its time is the same for all.
   bool meets_in_forward = true;
   // The same of the optimizer: it reduces or gathers what others hold.

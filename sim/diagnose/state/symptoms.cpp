@@ -68,7 +68,7 @@ double of_run(const RunState& s, Symptom symptom) {
     case Symptom::network:
       return log_of(s.network);
     case Symptom::call_spread:
-      return log_of(s.call_spread);
+      return log_of(s.profiled.call_spread);
     case Symptom::call_bytes:
       return log_of(s.call_bytes);
     case Symptom::fp32:

@@ -134,15 +134,7 @@ class EnginePrices::Tables {
   }
   double head_seconds(std::int64_t n, bool in_graph, bool exact) {
     return tabulated(in_graph ? graph_heads : eager_heads, n, exact,
-                     [&](std::int64_t rows) { return ended(rows, in_graph); });
-  }
-
-  // Tokens are sampled, and the next step is prepared.
-  PhaseTime ended(std::int64_t sampled, bool in_graph) const {
-    PhaseTime end = segments.head(sampled, in_graph);
-    if (sampled > 0)
-      end.time[static_cast<std::size_t>(Label::loss)] += serving.host.between_steps.get();
-    return end;
+                     [&](std::int64_t rows) { return segments.ended(rows, in_graph); });
   }
 
   double uneven_seconds(const StepShape& shape) {
@@ -327,7 +319,7 @@ StepParts EnginePrices::parts(const StepShape& shape) const {
   const std::scoped_lock lock(t.mutex);
   add(run.uneven ? t.segments.rows(run.rows, shape.group)
                  : t.segments.rows(run.rows, run.in_graph));
-  add(t.ended(run.sampled, run.in_graph));
+  add(t.segments.ended(run.sampled, run.in_graph));
   if (shape.decodes > 0)
     add(t.segments.decode(shape.decodes, 1 + t.drafts,
                           std::max<std::int64_t>(1, shape.contexts / shape.decodes)));

@@ -120,6 +120,12 @@ PhaseTime Segments::head(std::int64_t sampled, bool in_graph) const {
   return price(operations_.head(sampled), in_graph);
 }
 
+PhaseTime Segments::ended(std::int64_t sampled, bool in_graph) const {
+  PhaseTime end = head(sampled, in_graph);
+  if (sampled > 0) end.time[static_cast<std::size_t>(Label::loss)] += operations_.between_steps();
+  return end;
+}
+
 PhaseTime Segments::joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first,
                            bool in_graph) const {
   return price(operations_.joined(inputs, rows, first), in_graph);

@@ -36,6 +36,8 @@ class Segments {
   double exchange_seconds(std::int64_t largest) const;
   double expert_seconds(std::int64_t all) const;
   PhaseTime head(std::int64_t sampled, bool in_graph) const;
+  // The same of a step that ends with it: the next one is prepared.
+  PhaseTime ended(std::int64_t sampled, bool in_graph) const;
   PhaseTime joined(const std::vector<JoinedInput>& inputs, std::int64_t rows, bool first,
                    bool in_graph) const;
   PhaseTime decode(std::int64_t sequences, std::int64_t each, std::int64_t history) const;

@@ -63,7 +63,7 @@ TEST_CASE("serve: prompts that fill a step of an engine that cuts none are noted
 
 TEST_CASE("serve: a release that is not known is noted, and so are GPUs without work") {
   const std::string load = "--concurrency 4 --isl 100 --osl 10 ";
-  const std::string note = "Release 0.99 of vllm is not known: it is predicted as 0.17";
+  const std::string note = "Release 0.99 of vllm is not known: it is predicted as 0.22";
   const std::string later =
       "serve --quiet --model llama3.3-70b --cluster dgx-h100 --engines 2xTP4 --stack vllm@0.99 ";
   expect_says(later + load, {"Note: " + note});

@@ -163,6 +163,9 @@ TEST_CASE("a port that sends nothing where its like on other hosts send is slow"
     logs[host].series.push_back(series(Counter::port_sent, "mlx5_9/1", {0, host == 0 ? 1e9 : 0}));
     for (CounterSeries& one : logs[host].series) one.host = "host" + std::to_string(host);
   }
+  // And one whose counter was reset meanwhile.
+  logs[2].series.push_back(series(Counter::port_sent, "mlx5_5/1", {1e12, 1e9}));
+  logs[1].series.push_back(series(Counter::port_sent, "mlx5_5/1", {0, 1e12}));
   const std::vector<NamedTrouble> named = troubles_of(logs, BytesPerSecond(50e9));
   REQUIRE(named.size() == 1);
   CHECK(named[0].trouble == port_is_slow);

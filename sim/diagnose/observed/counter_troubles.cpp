@@ -83,8 +83,8 @@ void add_ports(const CounterLog& log, std::vector<Port>& all) {
     for (const auto& reading : series.readings) port.rate = std::min(port.rate, reading.value);
   });
   each(Counter::port_sent, [](Port& port, const CounterSeries& series) {
-    port.has_sent = series.readings.size() > 1;
     port.sent = rise_of(series).count;
+    port.has_sent = series.readings.size() > 1 && port.sent >= 0;  // else it was reset meanwhile
   });
   each(Counter::port_congestion_marks, [](Port& port, const CounterSeries& series) {
     port.has_marks = series.readings.size() > 1;

@@ -172,6 +172,23 @@ TEST_CASE("a port that sends nothing where its like on other hosts send is slow"
   CHECK(named[0].sentence.starts_with("host1 mlx5_3/1: the port sent "));
 }
 
+TEST_CASE("ports of hosts whose files last unlike long are compared by what they send a second") {
+  std::vector<CounterLog> logs(2);
+  std::vector<double> sent, rate;
+  for (int second = 0; second <= 100; ++second) {
+    sent.push_back(1e10 * second);
+    rate.push_back(50e9);
+  }
+  logs[0].series.push_back(series(Counter::port_sent, "mlx5_0/1", sent));
+  logs[0].series.push_back(series(Counter::port_rate, "mlx5_0/1", rate));
+  logs[1].series.push_back(series(Counter::port_sent, "mlx5_0/1", {0, 1e10}));
+  logs[1].series.push_back(series(Counter::port_rate, "mlx5_0/1", {25e9, 25e9}));
+  const std::vector<NamedTrouble> named = troubles_of(logs, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 1);  // slow, and not silent
+  CHECK(named[0].trouble == port_is_slow);
+  CHECK(named[0].sentence.find("runs at 200 Gb/s") != std::string::npos);
+}
+
 TEST_CASE("marks of congestion count by the packets that were sent") {
   CounterLog log;
   for (const auto& [port, marks] : {std::pair{"mlx5_0/1", 100.0}, std::pair{"mlx5_1/1", 1e6}}) {

@@ -63,6 +63,7 @@ std::string risen(const CounterSeries& series, bool has_clock) {
 struct Port {
   std::string place, device;
   double rate = 0, sent = 0, marks = 0;
+  double sent_per_second = 0;  // files of hosts may last unlike long
   bool has_rate = false, has_sent = false, has_marks = false;
 };
 
@@ -83,7 +84,9 @@ void add_ports(const CounterLog& log, std::vector<Port>& all) {
     for (const auto& reading : series.readings) port.rate = std::min(port.rate, reading.value);
   });
   each(Counter::port_sent, [](Port& port, const CounterSeries& series) {
-    port.sent = rise_of(series).count;
+    const Rise rise = rise_of(series);
+    port.sent = rise.count;
+    port.sent_per_second = rise.seconds > 0 ? rise.count / rise.seconds : 0;
     port.has_sent = series.readings.size() > 1 && port.sent >= 0;  // else it was reset meanwhile
   });
   each(Counter::port_congestion_marks, [](Port& port, const CounterSeries& series) {
@@ -100,8 +103,10 @@ void name_slow_ports(const std::vector<Port>& ports, BytesPerSecond nic,
                      std::vector<NamedTrouble>& named) {
   constexpr double rounding = 0.99;
   double most = 0, fastest = 0;
-  for (const Port& port : ports) most = std::max(most, port.sent);
-  const auto is_used = [&](const Port& port) { return most > 0 && port.sent >= most / 2; };
+  for (const Port& port : ports) most = std::max(most, port.sent_per_second);
+  const auto is_used = [&](const Port& port) {
+    return most > 0 && port.sent_per_second >= most / 2;
+  };
   for (const Port& port : ports)
     if (port.has_rate && is_used(port)) fastest = std::max(fastest, port.rate);
   for (const Port& port : ports) {
@@ -121,17 +126,19 @@ void name_silent_ports(const std::vector<Port>& ports, std::vector<NamedTrouble>
   for (const Port& port : ports)
     if (port.has_sent) {
       like[port.device].push_back(&port);
-      most = std::max(most, port.sent);
+      most = std::max(most, port.sent_per_second);
     }
   for (const auto& [device, alike] : like) {
-    double busiest = 0;
-    for (const Port* port : alike) busiest = std::max(busiest, port->sent);
-    if (busiest <= 0 || busiest < most / 2) continue;  // none of the run's
+    const Port& busiest = **std::max_element(
+        alike.begin(), alike.end(),
+        [](const Port* a, const Port* b) { return a->sent_per_second < b->sent_per_second; });
+    const double usual = busiest.sent_per_second;
+    if (usual <= 0 || usual < most / 2) continue;  // none of the run's
     for (const Port* port : alike)
-      if (port->sent < silent * busiest)
-        named.push_back({port_is_slow,
-                         fmt::format("{}: the port sent {}, {} of another host {}", port->place,
-                                     to_text(Bytes(port->sent)), device, to_text(Bytes(busiest)))});
+      if (port->sent_per_second < silent * usual)
+        named.push_back({port_is_slow, fmt::format("{}: the port sent {}, {} of another host {}",
+                                                   port->place, to_text(Bytes(port->sent)), device,
+                                                   to_text(Bytes(busiest.sent)))});
   }
 }
 

@@ -141,7 +141,7 @@ ExitCode run(const Given& given) {
       throw Error({.file = "--anyway",
                    .found = before.command,
                    .expected = "an answer of simulate, advise, plan or topology"});
-    return write_result(repeat_line(before.command, before.question, common.threads));
+    return write_result(repeat_line(before.command, before.question, before.seed, common.threads));
   }
   const MachineAnswer now = answer_again(before, common.threads);
   const Json changed = differences(before.answer.raw(), SortedJson(now.json));

@@ -46,12 +46,13 @@ class WorkingFolder {
   fs::path before_, folder_;
 };
 
-// Flags of the question's other keys: text, or true for one without a value.
+// Flags of the question's other keys: text, JSON, or true for one without a value.
 Given line_of(const JsonValue& question, const std::vector<std::string>& words_in) {
   Given given;
   for (const auto& [key, value] : question.members()) {
     if (std::find(words_in.begin(), words_in.end(), key) != words_in.end()) continue;
-    given.flags[flag_of(key)] = value.is_string() ? value.text() : "";
+    const bool json = value.is_array() || value.is_object();
+    given.flags[flag_of(key)] = value.is_string() ? value.text() : json ? value.raw().dump() : "";
   }
   given.flags["--json"] = "";
   given.flags["--quiet"] = "";
@@ -115,7 +116,8 @@ std::vector<std::string> line_commands() {
   return names;
 }
 
-Printed repeat_line(const std::string& command, const JsonValue& question, int threads) {
+Printed repeat_line(const std::string& command, const JsonValue& question,
+                    std::optional<std::uint64_t> seed, int threads) {
   const auto line = std::find_if(std::begin(repeated_lines), std::end(repeated_lines),
                                  [&](const RepeatedLine& l) { return command == l.command; });
   for (const Command& known : commands()) {
@@ -123,6 +125,7 @@ Printed repeat_line(const std::string& command, const JsonValue& question, int t
     std::optional<WorkingFolder> folder;
     if (line->writes_files) folder.emplace();
     Given given = line->given(question);
+    if (seed) given.flags["--seed"] = fmt::format("{}", *seed);
     if (threads > 0) given.flags["--threads"] = fmt::format("{}", threads);
     return known.answer(given);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds shapes of groups and prices what they do.
+// Finds shapes of groups, and the engine's collectives for what they do.
 #include "sim/chakra/ground.h"
 
 #include <fmt/format.h>
@@ -44,6 +44,7 @@ double bytes_for(TraceCollective kind, double bytes, std::int64_t ranks) {
 
 TraceGround::TraceGround(const Cluster& cluster, std::int64_t ranks, std::int64_t ranks_per_domain)
     : cluster_(cluster),
+      ranks_(ranks),
       domain_(cluster.fabric.scale_up.domain),
       used_(std::min(ranks, ranks_per_domain > 0 ? ranks_per_domain : domain_)),
       network_(cluster.fabric, cluster.collective_costs) {
@@ -92,33 +93,39 @@ GroupShape TraceGround::shape(const std::vector<std::int64_t>& ranks) const {
   return g;
 }
 
-// A trace may ask for what a machine's library does not have.
 Seconds TraceGround::price(const Collective& c) {
-  bool known = false;
-  for (int a = 0; a < collective_algorithm_count && !known; ++a)
-    for (int p = 0; p < collective_protocol_count && !known; ++p)
-      known = collective_time_with(c, cluster_.fabric, cluster_.collective_costs,
-                                   static_cast<CollectiveAlgorithm>(a),
-                                   static_cast<CollectiveProtocol>(p))
-                  .has_value();
-  if (!known)
-    throw Error({.file = "traces",
-                 .found = fmt::format("{} over {} ranks", to_text(c.kind), c.group.size),
-                 .expected = fmt::format("what the collectives of {} can do", cluster_.name)});
-  return network_.price(c).time;
+  return c.group.size < 2 ? Seconds(0) : network_.price(c).time;
 }
 
-Seconds TraceGround::collective(TraceCollective kind, double bytes, const GroupShape& group) {
-  if (group.size < 2) return {};
-  return price(
-      {.kind = kind_for(kind), .group = group, .bytes = Bytes(bytes_for(kind, bytes, group.size))});
+JobGround TraceGround::job() const {
+  return {.ranks = ranks_, .ranks_per_domain = used_, .domain = domain_, .cluster = cluster_.gpus};
 }
 
-Seconds TraceGround::message(std::int64_t from, std::int64_t to, double bytes) {
+// A trace may ask for what a machine's library does not have.
+const Collective& TraceGround::checked(const Collective& c) const {
+  for (int a = 0; a < collective_algorithm_count; ++a)
+    for (int p = 0; p < collective_protocol_count; ++p)
+      if (collective_time_with(c, cluster_.fabric, cluster_.collective_costs,
+                               static_cast<CollectiveAlgorithm>(a),
+                               static_cast<CollectiveProtocol>(p)))
+        return c;
+  throw Error({.file = "traces",
+               .found = fmt::format("{} over {} ranks", to_text(c.kind), c.group.size),
+               .expected = fmt::format("what the collectives of {} can do", cluster_.name)});
+}
+
+Collective TraceGround::collective(TraceCollective kind, double bytes,
+                                   const GroupShape& group) const {
+  const Collective c{
+      .kind = kind_for(kind), .group = group, .bytes = Bytes(bytes_for(kind, bytes, group.size))};
+  return group.size < 2 ? c : checked(c);
+}
+
+Collective TraceGround::message(std::int64_t from, std::int64_t to, double bytes) const {
   const std::int64_t first = std::min(from, to), last = std::max(from, to);
   const GroupShape pair =
       pair_shape(accelerator(last) - accelerator(first), domain_of(last) - domain_of(first), used_);
-  return price({.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)});
+  return checked({.kind = CollectiveKind::send_receive, .group = pair, .bytes = Bytes(bytes)});
 }
 
 }  // namespace orrery

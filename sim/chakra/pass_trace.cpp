@@ -48,13 +48,13 @@ StepCollective TracePrices::collective(const Collective& c, StepGroup group, std
   // Whole bytes, as the file will have them.
   const bool gathers = out.kind == TraceCollective::all_gather;
   out.bytes = std::round(c.bytes.si() / (gathers ? static_cast<double>(ranks.size()) : 1.0));
-  out.time = ground_.collective(out.kind, out.bytes, ground_.shape(ranks));
+  out.time = ground_.price(ground_.collective(out.kind, out.bytes, ground_.shape(ranks)));
   return out;
 }
 
 Seconds TracePrices::message(std::int64_t from, std::int64_t to, Bytes bytes) {
   const std::int64_t stride = layout_.stride(Parallel::pp);
-  return ground_.message(from * stride, to * stride, std::round(bytes.si()));
+  return ground_.price(ground_.message(from * stride, to * stride, std::round(bytes.si())));
 }
 
 PassTraces::PassTraces(const PricedStep& step, TracePrices& prices, std::int64_t stage,

@@ -14,6 +14,7 @@
 #include "sim/base/errors/check.h"
 #include "sim/chakra/ground.h"
 #include "sim/chakra/program.h"
+#include "sim/chakra/transfers.h"
 #include "sim/engine/event_queue.h"
 
 namespace orrery {
@@ -75,7 +76,7 @@ struct Inbox {
 
 class Replay {
  public:
-  Replay(const Traces& traces, const Cluster& cluster);
+  Replay(const Traces& traces, const Cluster& cluster, const ReplayOptions& options);
   ReplayResult run();
 
  private:
@@ -86,6 +87,7 @@ class Replay {
   // Books what the rank did since its state last changed.
   void book(std::int64_t rank);
   void communicate(std::int64_t rank, std::int64_t change);
+  bool pop(Event& event);
   Ticks duration(std::int64_t rank, const TraceNode& n);
   void make_ready(std::int64_t rank, std::uint32_t i);
   void start_kernel(std::int64_t rank);
@@ -108,7 +110,8 @@ class Replay {
   TraceProgram program_;
   TraceGround ground_;
   Roofline roofline_;
-  std::vector<GroupShape> shapes_;
+  std::unique_ptr<Transfers> transfers_;
+  std::vector<double> speeds_;  // of ranks: shares of their clocks
   std::vector<RankState> states_;
   std::vector<std::vector<std::size_t>> arrived_;  // [group][collective]: ranks that are there
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Inbox> inboxes_;
@@ -117,22 +120,39 @@ class Replay {
   ReplayResult result_;
 };
 
-Replay::Replay(const Traces& traces, const Cluster& cluster)
+Replay::Replay(const Traces& traces, const Cluster& cluster, const ReplayOptions& options)
     : traces_(traces),
       program_(trace_program(traces)),
       ground_(cluster, static_cast<std::int64_t>(traces.ranks.size()), traces.ranks_per_domain),
       roofline_(cluster) {
   for (const auto& group : program_.groups) ground_.add_group(group);
-  for (const auto& group : program_.groups) {
-    shapes_.push_back(ground_.shape(group));
-    arrived_.emplace_back();
-  }
+  transfers_ = options.network == NetworkMode::flow
+                   ? flow_transfers(ground_, traces_, program_, options.conditions)
+                   : ideal_transfers(ground_, program_);
+  speeds_.assign(traces.ranks.size(), 1);
+  for (std::size_t r = 0; r < speeds_.size(); ++r)
+    for (const SlowGpu& slow : options.conditions.slow_gpus)
+      if (slow.gpu == ground_.accelerator(static_cast<std::int64_t>(r)))
+        speeds_[r] = std::min(speeds_[r], slow.speed);
+  arrived_.resize(program_.groups.size());
   result_.ranks.resize(traces.ranks.size());
   states_.resize(traces.ranks.size());
   for (std::size_t r = 0; r < states_.size(); ++r) {
     states_[r].left = program_.ranks[r].waits_for;
     states_[r].ready.assign(states_[r].left.size(), false);
   }
+}
+
+// Transfers that end come before what else happens at their time.
+bool Replay::pop(Event& event) {
+  Ticks other;
+  const bool has_other = queue_.peek(other);
+  if (const auto end = transfers_->next(has_other ? std::optional(other) : std::nullopt)) {
+    now_ = end->time;
+    event = end->tag;
+    return true;
+  }
+  return queue_.pop(now_, event);
 }
 
 ReplayResult Replay::run() {
@@ -143,7 +163,7 @@ ReplayResult Replay::run() {
     start_kernel(r);
   }
   Event event;
-  while (queue_.pop(now_, event)) {
+  while (pop(event)) {
     switch (static_cast<EventKind>(event.kind)) {
       case node_ended:
         end_own(event.a, static_cast<std::uint32_t>(event.b));
@@ -176,11 +196,15 @@ void Replay::communicate(std::int64_t rank, std::int64_t change) {
 }
 
 Ticks Replay::duration(std::int64_t rank, const TraceNode& n) {
-  if (n.micros > 0) return Ticks{static_cast<std::int64_t>(n.micros)} * ticks_a_micro;
+  const bool is_kernel = n.type == TraceNodeType::compute && !n.on_host;
+  const double speed = is_kernel ? speeds_[at(rank)] : 1;
+  const auto slowed = [&](Ticks t) { return speed < 1 ? to_ticks(to_seconds(t) / speed) : t; };
+  if (n.micros > 0) return slowed(Ticks{static_cast<std::int64_t>(n.micros)} * ticks_a_micro);
   if (n.on_host) return {};
   const bool loads = n.type == TraceNodeType::load || n.type == TraceNodeType::store;
   if (n.operations > 0 || n.tensor_bytes > 0) ++result_.modelled;
-  return to_ticks(loads ? roofline_.transfer(traces_.ranks[at(rank)], n) : roofline_.kernel(n));
+  return slowed(
+      to_ticks(loads ? roofline_.transfer(traces_.ranks[at(rank)], n) : roofline_.kernel(n)));
 }
 
 void Replay::make_ready(std::int64_t rank, std::uint32_t i) {
@@ -250,9 +274,8 @@ void Replay::join_collective(std::int64_t rank, std::int32_t group) {
   s.ready[list[n]] = false;  // it is there, once
   if (++arrived_[g][n] < program_.groups[g].size()) return;
   const TraceNode& one = node(rank, list[n]);
-  const Ticks time = to_ticks(ground_.collective(one.collective, one.bytes, shapes_[g]));
   for (const std::int64_t r : program_.groups[g]) communicate(r, 1);
-  queue_.push(now_ + time, {collective_ended, group, static_cast<std::int64_t>(n)});
+  transfers_->collective({collective_ended, group, static_cast<std::int64_t>(n)}, g, one, now_);
 }
 
 const std::vector<std::uint32_t>& Replay::own_collectives(std::int64_t rank,
@@ -279,7 +302,7 @@ void Replay::send(std::int64_t rank, std::uint32_t i) {
   const TraceNode& n = node(rank, i);
   communicate(rank, 1);
   communicate(n.peer, 1);
-  queue_.push(now_ + to_ticks(ground_.message(rank, n.peer, n.bytes)), {message_ended, rank, i});
+  transfers_->message({message_ended, rank, i}, rank, n.peer, n.bytes, now_);
 }
 
 void Replay::end_message(std::int64_t from, std::uint32_t i) {
@@ -355,8 +378,8 @@ ReplayResult Replay::finished() {
 
 }  // namespace
 
-ReplayResult replay(const Traces& traces, const Cluster& cluster) {
-  return Replay(traces, cluster).run();
+ReplayResult replay(const Traces& traces, const Cluster& cluster, const ReplayOptions& options) {
+  return Replay(traces, cluster, options).run();
 }
 
 }  // namespace orrery

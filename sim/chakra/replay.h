@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs execution traces of all ranks on a cluster's ideal network.
+// Runs execution traces of all ranks on a cluster.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "sim/base/units/ticks.h"
 #include "sim/chakra/trace.h"
 #include "sim/engine/cluster.h"
+#include "sim/engine/conditions.h"
+#include "sim/engine/scenario.h"
 
 namespace orrery {
 
@@ -28,13 +30,22 @@ struct ReplayResult {
   std::int64_t modelled = 0;  // compute nodes without a duration, timed by their work
 };
 
+// On which network, and what differs from a healthy, empty cluster: the ideal network knows slow
+// devices alone.
+struct ReplayOptions {
+  NetworkMode network = NetworkMode::ideal;
+  Conditions conditions = {};
+};
+
 // Each rank has one stream for kernels and one for each group that it communicates in, as PyTorch
 // gives every communicator its own; host nodes (is_cpu_op) take their time beside them. A node
 // starts when all that it depends on has ended and its stream is free; kernels that are ready go in
 // the order of the trace. The n-th collective of a group is that of all its ranks, and starts when
-// the last of them is there. Messages wait for no receiver and disturb no others.
+// the last of them is there. Messages wait for no receiver. On the ideal network none disturbs
+// another, on the flow network all share links (transfers.h).
 // Error: dependencies in a circle or on no node, collectives that differ between ranks, a send
 // without its receive, ranks that wait for each other, what the cluster cannot do.
-ReplayResult replay(const Traces& traces, const Cluster& cluster);
+ReplayResult replay(const Traces& traces, const Cluster& cluster,
+                    const ReplayOptions& options = {});
 
 }  // namespace orrery

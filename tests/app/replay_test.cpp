@@ -62,6 +62,33 @@ TEST_CASE("a prediction that is written as traces is replayed in its time") {
   CHECK(text.out.find("12-15") != std::string::npos);
 }
 
+TEST_CASE("traces share the links of the network as it is wired") {
+  const ScratchFolder scratch("replay_flow");
+  const std::string folder = (scratch / "traces").string();
+  REQUIRE(run(job + "--gpus 32 --zero 3 --chakra-out " + folder).code == 0);
+  const std::string replayed = "replay " + folder + " --cluster dgx-h100 ";
+  const auto step = [&](const std::string& flags) {
+    return json_of(replayed + flags).at("step_time_s").get<double>();
+  };
+  // Gathers and scatters of two streams meet at the NICs.
+  const double ideal = step(""), flow = step("--network flow");
+  CHECK(flow > 1.005 * ideal);
+  CHECK(flow < 1.1 * ideal);
+  const std::string fault =
+      "--network flow --faults '[{\"kind\": \"nic\", \"gpu\": 3, \"remaining\": 0.5}]' --seed 4";
+  CHECK(step(fault) > 1.1 * flow);
+  CHECK(step("--slow-gpus '[{\"gpu\": 5, \"speed\": 0.8}]'") > 1.02 * ideal);
+  // The question holds all of it.
+  const std::string kept = (scratch / "kept.json").string();
+  REQUIRE(run(replayed + fault + " --json > " + kept).code == 0);
+  CHECK(json_of("rerun " + kept) == SortedJson::parse(read_file(kept)));
+  expect_error(replayed + "--faults '[]'", "expected network flow");
+  expect_error(replayed + "--seed 3", "--network flow");
+  expect_error(replayed + "--network flow --faults '[{\"kind\": \"nick\", \"gpu\": 3}]'",
+               "did you mean \"nic\"");
+  expect_error(replayed + "--network flow --slow-gpus '[{\"gpu\": 32, \"speed\": 0.5}]'", "of the 32 in use");
+}
+
 TEST_CASE("traces that cannot be written or run get one line") {
   const ScratchFolder scratch("replay_bad");
   const std::string folder = (scratch / "traces").string();

@@ -22,6 +22,9 @@ inline Cluster simple_network(std::int64_t ranks, Seconds latency, BytesPerSecon
   out.nic_latency.value = latency;
   out.efficiency.value = 1;
   out.tiers.resize(1);
+  out.kind = ScaleOutKind::fat_tree;
+  out.rails = 1;
+  out.tiers[0].radix = 1024;
   out.tiers[0].reach = 0;
   out.tiers[0].latency.value = Seconds(0);
   out.tiers[0].oversubscription.value = 1;

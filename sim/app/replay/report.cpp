@@ -60,14 +60,15 @@ std::vector<Line> lines_of(const ReplayResult& result) {
 
 }  // namespace
 
-Document replay_document(const ReplayResult& r, const Cluster& cluster, bool full,
-                         std::size_t width) {
+Document replay_document(const ReplayResult& r, const Cluster& cluster, NetworkMode network,
+                         bool full, std::size_t width) {
   Document document(full, width);
   const RankReplay& slowest = r.ranks[static_cast<std::size_t>(r.slowest)];
   document.title(fmt::format("A step of {} on {}", to_text(to_seconds(r.step)), cluster.name));
   std::string text =
       fmt::format("{} run {}, {} and {}.", plural(r.ranks.size(), "rank"), plural(r.nodes, "node"),
                   plural(r.collectives, "collective"), plural(r.messages, "message"));
+  if (network == NetworkMode::flow) text += " Transfers share the links that they cross.";
   if (r.modelled > 0)
     text += fmt::format(" {} without a duration took what the peaks of {} allow.",
                         plural(r.modelled, "node"), cluster.device.name);
@@ -93,7 +94,7 @@ Document replay_document(const ReplayResult& r, const Cluster& cluster, bool ful
   return document;
 }
 
-Json replay_json(const ReplayResult& r, const Cluster& cluster) {
+Json replay_json(const ReplayResult& r, const Cluster& cluster, NetworkMode network) {
   Json ranks = Json::array();
   for (std::size_t i = 0; i < r.ranks.size(); ++i) {
     const RankReplay& rank = r.ranks[i];
@@ -104,7 +105,9 @@ Json replay_json(const ReplayResult& r, const Cluster& cluster) {
                      {"idle_s", seconds(rank.idle)},
                      {"end_s", seconds(rank.end)}});
   }
-  return {{"cluster", cluster.name},      {"step_time_s", seconds(r.step)},
+  return {{"cluster", cluster.name},
+          {"network", network_mode_text[network]},
+          {"step_time_s", seconds(r.step)},
           {"slowest_rank", r.slowest},    {"nodes", r.nodes},
           {"modelled_nodes", r.modelled}, {"collectives", r.collectives},
           {"messages", r.messages},       {"ranks", ranks}};

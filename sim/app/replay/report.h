@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-Document replay_document(const ReplayResult& result, const Cluster& cluster, bool full,
-                         std::size_t width);
-Json replay_json(const ReplayResult& result, const Cluster& cluster);
+Document replay_document(const ReplayResult& result, const Cluster& cluster, NetworkMode network,
+                         bool full, std::size_t width);
+Json replay_json(const ReplayResult& result, const Cluster& cluster, NetworkMode network);
 
 }  // namespace orrery

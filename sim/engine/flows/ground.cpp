@@ -90,7 +90,7 @@ void FlowGround::split_positions() {
     const bool broken =
         std::any_of(conditions_.scale_up_faults.begin(), conditions_.scale_up_faults.end(),
                     [&](const ScaleUpFault& f) { return f.gpu % job_.domain == p; });
-    const bool single = !options_.folded || broken;
+    const bool single = !options_.folded || options_.each_rank || broken;
     members[{classes[static_cast<std::size_t>(p)], single ? p : -1}].push_back(p);
   }
   for (const auto& alike : members) {
@@ -108,6 +108,9 @@ void FlowGround::split_positions() {
     }
     positions_.push_back(at);
   }
+  place_of_.resize(static_cast<std::size_t>(used));
+  for (std::size_t i = 0; i < positions_.size(); ++i)
+    place_of_[static_cast<std::size_t>(positions_[i].first)] = i;
 }
 
 double FlowGround::sharing_ranks(const LinkName& name, const Position& p) const {
@@ -200,65 +203,73 @@ void FlowGround::add_route(std::int64_t from, std::int64_t to, std::uint64_t lab
   }
 }
 
-void FlowGround::add_edges(const std::vector<DomainEdge>& edges, double engine_rate,
-                           double port_share) {
-  const double port = exact_share(port_share);
+// A message for another position goes over the scale-up links to the rank on its receiver's rail,
+// and from there over that one's NIC (PXN).
+void FlowGround::add_edge(const DomainEdge& e, std::size_t from, std::size_t to,
+                          std::uint64_t label, const Rates& rates) {
+  const Position &sends = positions_[from], &receives = positions_[to];
+  add_route(accelerator(e.from, receives.first), accelerator(e.to, receives.first), label, sends);
+  uses_.push_back({.link = engine_of(e.from, from, rates.engine), .weight = 1});
+  const double port = rates.port_share + (from == to ? 0 : 1);
+  if (port > 0) uses_.push_back({.link = port_of(e.from, from), .weight = port});
+  table_.add_flow({.bytes = e.share, .colour = colour_, .count = sends.ranks}, uses_);
+  homes_.push_back(e.from);
+}
+
+void FlowGround::add_edges(const std::vector<DomainEdge>& edges, const Rates& rates) {
   std::uint64_t label = 0;
-  for (const DomainEdge& e : edges) {
-    for (std::size_t i = 0; i < positions_.size(); ++i) {
-      const Position& p = positions_[i];
-      add_route(accelerator(e.from, p.first), accelerator(e.to, p.first), label++, p);
-      uses_.push_back({.link = engine_of(e.from, i, engine_rate), .weight = 1});
-      if (port > 0) uses_.push_back({.link = port_of(e.from, i), .weight = port});
-      table_.add_flow({.bytes = e.share, .colour = colour_, .count = p.ranks}, uses_);
-      homes_.push_back(e.from);
-    }
-  }
+  for (const DomainEdge& e : edges)
+    for (std::size_t i = 0; i < positions_.size(); ++i) add_edge(e, i, i, label++, rates);
 }
 
 // Switches reduce: every NIC sends its part of the buffer up once and gets the result once; a leaf
 // passes one such part on towards the root and one back down, however many domains are below it.
-void FlowGround::add_reduction_tree(const DomainGroup& group, double engine_rate,
-                                    double port_share) {
+void FlowGround::add_reduction_tree(std::span<const std::int64_t> domains, std::size_t position,
+                                    const Rates& rates) {
+  if (domains.size() < 2) return;
   std::vector<RouteLink> out, back;
   std::vector<FlowUse> uses;
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
-    const Position& p = positions_[i];
-    std::int64_t head = -1;  // the first domain under the leaf at hand
-    for (std::int64_t j = 0; j < group.count && group.count > 1; ++j) {
-      const std::int64_t x = accelerator(group.at(j), p.first);
-      const std::int64_t peer = accelerator(group.at(j == 0 ? group.count - 1 : 0), p.first);
-      const bool passes_on = head < 0 || router_.tier_between(head, x) > 1;
-      if (passes_on) head = x;
-      out.clear();
-      back.clear();
-      uses.clear();
-      router_.route(x, peer, 0, out);
-      router_.route(peer, x, 0, back);
-      const auto take = [&](const std::vector<RouteLink>& links, LinkKind nic, LinkKind trunk) {
-        for (const RouteLink& r : links)
-          if (r.link.kind == nic || (passes_on && r.link.kind == trunk))
-            uses.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
-      };
-      take(out, LinkKind::nic_out, LinkKind::up);
-      take(back, LinkKind::nic_in, LinkKind::down);
-      uses.push_back({.link = engine_of(group.at(j), i, engine_rate), .weight = 1});
-      if (port_share > 0)
-        uses.push_back({.link = port_of(group.at(j), i), .weight = exact_share(port_share)});
-      table_.add_flow({.bytes = 1, .colour = colour_, .count = p.ranks}, uses);
-      homes_.push_back(group.at(j));
-    }
+  const Position& p = positions_[position];
+  std::int64_t head = -1;  // the first domain under the leaf at hand
+  for (std::size_t j = 0; j < domains.size(); ++j) {
+    const std::int64_t x = accelerator(domains[j], p.first);
+    const std::int64_t peer = accelerator(j == 0 ? domains.back() : domains.front(), p.first);
+    const bool passes_on = head < 0 || router_.tier_between(head, x) > 1;
+    if (passes_on) head = x;
+    out.clear();
+    back.clear();
+    uses.clear();
+    router_.route(x, peer, 0, out);
+    router_.route(peer, x, 0, back);
+    const auto take = [&](const std::vector<RouteLink>& links, LinkKind nic, LinkKind trunk) {
+      for (const RouteLink& r : links)
+        if (r.link.kind == nic || (passes_on && r.link.kind == trunk))
+          uses.push_back({.link = link_of(r.link), .weight = r.share * sharing_ranks(r.link, p)});
+    };
+    take(out, LinkKind::nic_out, LinkKind::up);
+    take(back, LinkKind::nic_in, LinkKind::down);
+    uses.push_back({.link = engine_of(domains[j], position, rates.engine), .weight = 1});
+    if (rates.port_share > 0)
+      uses.push_back({.link = port_of(domains[j], position), .weight = rates.port_share});
+    table_.add_flow({.bytes = 1, .colour = colour_, .count = p.ranks}, uses);
+    homes_.push_back(domains[j]);
   }
 }
 
-void FlowGround::add_inside(double rate) {
-  for (std::int64_t x = 0; x < job_.domains(); ++x)
-    for (std::size_t i = 0; i < positions_.size(); ++i) {
-      const FlowUse uses[] = {{.link = engine_of(x, i, rate), .weight = 1},
-                              {.link = port_of(x, i), .weight = 1}};
-      table_.add_flow({.bytes = 1, .colour = colour_, .count = positions_[i].ranks}, uses);
-      homes_.push_back(x);
-    }
+void FlowGround::add_inside(std::int64_t domain, std::size_t position, double rate) {
+  const FlowUse uses[] = {{.link = engine_of(domain, position, rate), .weight = 1},
+                          {.link = port_of(domain, position), .weight = 1}};
+  table_.add_flow({.bytes = 1, .colour = colour_, .count = positions_[position].ranks}, uses);
+  homes_.push_back(domain);
+}
+
+FlowRange FlowGround::end_collective(FlowRange range, const CollectiveTime& alone) {
+  range.last = static_cast<FlowIndex>(table_.flows.size());
+  // The few packets of a small message do not queue behind bulk: NICs and switches serve queue
+  // pairs in turn, so that it passes at once whatever the others send.
+  const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
+  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
+  return range;
 }
 
 FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& alone) {
@@ -268,22 +279,24 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
   const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
   range.crosses = collective.group.domains > 1 && out > 0;
   if (seconds > 0 && range.crosses) {
-    if (alone.algorithm == CollectiveAlgorithm::collnet)
-      for (const DomainGroup& group : domain_groups(collective.group, job_.domains()))
-        add_reduction_tree(group, out / seconds, up / out);
-    else
+    const Rates rates{out / seconds, exact_share(up / out)};
+    if (alone.algorithm == CollectiveAlgorithm::collnet) {
+      std::vector<std::int64_t> domains;
+      for (const DomainGroup& group : domain_groups(collective.group, job_.domains())) {
+        domains.clear();
+        for (std::int64_t j = 0; j < group.count; ++j) domains.push_back(group.at(j));
+        for (std::size_t i = 0; i < positions_.size(); ++i) add_reduction_tree(domains, i, rates);
+      }
+    } else {
       add_edges(domain_edges(collective.kind, alone.algorithm, collective.group, job_.domains(),
                              {.seed = conditions_.seed}),
-                out / seconds, up / out);
+                rates);
+    }
   } else if (seconds > 0 && up > 0) {
-    add_inside(up / seconds);
+    for (std::int64_t x = 0; x < job_.domains(); ++x)
+      for (std::size_t i = 0; i < positions_.size(); ++i) add_inside(x, i, up / seconds);
   }
-  range.last = static_cast<FlowIndex>(table_.flows.size());
-  // The few packets of a small message do not queue behind bulk: NICs and switches serve queue
-  // pairs in turn, so that it passes at once whatever the others send.
-  const int priority = alone.protocol == CollectiveProtocol::ll ? 1 : 0;
-  for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].priority = priority;
-  return range;
+  return end_collective(range, alone);
 }
 
 FlowRange FlowGround::add_laid(const FlowGround& laid, FlowRange range) {
@@ -348,7 +361,7 @@ FlowRange FlowGround::add_background(const BackgroundTraffic& traffic) {
   const std::int64_t first = traffic.first_gpu / job_.domain;
   for (DomainEdge& edge : edges) edge = {edge.from + first, edge.to + first, edge.share};
   others_ = true;
-  add_edges(edges, nic * traffic.load, 0);
+  add_edges(edges, {.engine = nic * traffic.load});
   others_ = false;
   range.last = static_cast<FlowIndex>(table_.flows.size());
   for (FlowIndex f = range.first; f < range.last; ++f) table_.flows[f].bytes = infinite;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/engine/collectives/collectives.h"
@@ -36,6 +37,8 @@ struct FlowOptions {
   bool folded = true;
   // Hashed flows are spread evenly instead: the mean that collisions are measured against.
   bool spread_hashed = false;
+  // Every rank stands for itself, links bundled as they are when folded: for add_group().
+  bool each_rank = false;
   // Prices have times and bytes, the same ones, but neither busy links nor counts of flows: where
   // many places are priced nobody reads those.
   bool ends_only = false;
@@ -70,6 +73,11 @@ class FlowGround {
   // `alone` is collective_time() of it. Each call adds entries; flows of different calls have
   // different colours.
   FlowRange add(const Collective& collective, const CollectiveTime& alone);
+  // The same of one group of the job's ranks, those of a domain side by side, which need not be
+  // alike in its domains: the i-th of a domain sends to the i-th of another, or goes round where
+  // there are fewer. Of a message the sender, then the receiver. Needs `each_rank`.
+  FlowRange add_group(std::span<const std::int64_t> ranks, const Collective& collective,
+                      const CollectiveTime& alone);
   // The same of the one collective that lies on another ground of this job and network.
   FlowRange add_laid(const FlowGround& laid, FlowRange range);
   FlowRange add_background(const BackgroundTraffic& traffic);
@@ -99,10 +107,25 @@ class FlowGround {
     double ranks = 1;                             // in the class
     double on_nic = 1, on_leaf = 1, on_rail = 1;  // of them, where the representative is
   };
+  // What a collective's flows pass beside wires: every rank's engine, and its port in proportion.
+  struct Rates {
+    double engine = 0, port_share = 0;
+  };
   void split_positions();
-  void add_edges(const std::vector<DomainEdge>& edges, double engine_rate, double port_share);
-  void add_reduction_tree(const DomainGroup& group, double engine_rate, double port_share);
-  void add_inside(double rate);
+  void add_edges(const std::vector<DomainEdge>& edges, const Rates& rates);
+  void add_edge(const DomainEdge& edge, std::size_t from, std::size_t to, std::uint64_t label,
+                const Rates& rates);
+  void add_group_edges(std::span<const std::int64_t> ranks, const std::vector<DomainEdge>& edges,
+                       const Rates& rates);
+  void add_reduction_tree(std::span<const std::int64_t> domains, std::size_t position,
+                          const Rates& rates);
+  void add_inside(std::int64_t domain, std::size_t position, double rate);
+  FlowRange end_collective(FlowRange range, const CollectiveTime& alone);
+  // A rank's domain in the job, and of `each_rank` its position's place in positions_.
+  std::int64_t domain_of(std::int64_t rank) const { return rank / job_.ranks_per_domain; }
+  std::size_t position_of(std::int64_t rank) const {
+    return place_of_[static_cast<std::size_t>(rank % job_.ranks_per_domain)];
+  }
   // The links of a flow of one position, in uses_.
   void add_route(std::int64_t from, std::int64_t to, std::uint64_t label, const Position& p);
   LinkIndex link_of(std::int64_t number, const LinkName& name);
@@ -125,6 +148,7 @@ class FlowGround {
   FlowOptions options_;
   Router router_;
   std::vector<Position> positions_;
+  std::vector<std::size_t> place_of_;  // of a position that stands for itself, in positions_
   FlowTable table_;
   std::vector<int> tiers_;
   std::vector<LinkName> names_;

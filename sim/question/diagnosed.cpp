@@ -19,6 +19,19 @@ Observations read_observations(const DiagnoseFiles& files, std::vector<std::stri
   return run;
 }
 
+// A serving engine's log tells the batch and the history of its steps.
+static JsonValue with_logged_batch(const JsonValue& settings, const Observations& run) {
+  const auto phase = settings.find("phase");
+  if (!run.log || !phase || !phase->is_string() || phase->text() != "decode") return settings;
+  SortedJson whole = settings.raw();
+  const auto fill = [&](const char* key, const std::optional<std::int64_t>& value) {
+    if (value && !settings.find(key)) whole[key] = *value;
+  };
+  fill("batch", run.log->sequences);
+  fill("context", run.log->history);
+  return JsonValue::from(std::move(whole), settings.file());
+}
+
 Diagnosed diagnose_settings(const JsonValue& settings, const DiagnoseFiles& files,
                             const AskedWith& with) {
   Diagnosed out;
@@ -28,7 +41,7 @@ Diagnosed diagnose_settings(const JsonValue& settings, const DiagnoseFiles& file
                  .found = out.kinds.empty() ? "no time of a step"
                                             : "no time of a step in " + joined(out.kinds, ", "),
                  .expected = "--step, a log, or profiles"});
-  out.simulated = simulate_settings(settings, with);
+  out.simulated = simulate_settings(with_logged_batch(settings, run), with);
   if (out.simulated.refused) return out;
   out.diagnosis = diagnose(out.simulated.scenario, out.simulated.prediction, run);
   if (const auto given = given_run_in(settings)) add_places(out.diagnosis->actions, *given);

@@ -65,6 +65,59 @@ TEST_CASE("flags win over a configuration, and several models are told apart by 
   CHECK(holds(missing.err, "cluster"));
 }
 
+TEST_CASE("a serving engine's command line is one step of simulate and diagnose") {
+  const ScratchFolder scratch("configured_engine");
+  const std::string file =
+      add(scratch, "serve.sh",
+          "vllm serve meta-llama/Llama-3.3-70B-Instruct --tensor-parallel-size 4 --dtype bfloat16 "
+          "--max-num-seqs 256 --kv-cache-dtype fp8 --enforce-eager\n");
+  const std::string machine = " --cluster dgx-h200 ";
+  const Outcome missing = run("simulate " + file + machine);
+  CHECK(missing.code == 2);
+  CHECK(holds(missing.err, "no batch and context"));
+  const Outcome answer =
+      run("simulate " + file + machine + "--batch 32 --context 2000 --ranges false --json");
+  INFO(answer.err);
+  REQUIRE(answer.code == 0);
+  const Json json = Json::parse(answer.out);
+  const Json& question = json.at("question");
+  for (const auto& [key, value] : {std::pair{"tp", 4}, {"dp", 1}, {"pp", 1}, {"gpus", 4}})
+    CHECK(question.at(key).get<int>() == value);
+  CHECK(question.at("phase").text() == "decode");
+  CHECK(question.at("launch").text() == "eager");
+  CHECK_FALSE(question.contains("engines"));
+  const Json& read = question.at("read_from");
+  CHECK(read.at("not_understood").size() == 1);  // the format of its cache
+  CHECK(run("rerun " + add(scratch, "answer.json", answer.out)).out == answer.out);
+  // Experts over attention-DP ranks.
+  const Outcome experts =
+      run("simulate " + given("vllm_experts.sh") + machine +
+          "--batch 32 --context 2000 --ranges false --json --precision fp8-blockwise");
+  INFO(experts.err);
+  REQUIRE(experts.code == 0);
+  const Json spread = Json::parse(experts.out).at("question");
+  for (const auto& [key, value] : {std::pair{"tp", 1}, {"dp", 8}, {"ep", 8}, {"etp", 1}})
+    CHECK(spread.at(key).get<int>() == value);
+  // A prompt's step, of the same engine.
+  CHECK(run("simulate " + file + machine + "--phase prefill --batch 1 --seq 2000 --ranges false")
+            .code == 0);
+  // The engine's own log tells the batch and the history.
+  const std::string log = std::string(ORRERY_SOURCE_DIR) + "/tests/observe/files/vllm.log";
+  const Outcome told = run("diagnose " + file + " " + log + machine + "--json");
+  INFO(told.err);
+  const Json asked = Json::parse(told.out).at("question");
+  CHECK(asked.at("batch").get<int>() == 64);
+  CHECK(asked.at("context").get<int>() == 1095);
+  // Advice is of training.
+  const Outcome advice = run("advise " + file + machine);
+  CHECK(advice.code == 2);
+  CHECK(holds(advice.err, "one inference step is timed by simulate"));
+  CHECK(holds(
+      run("advise --model llama3-8b --gpus 8 --seq 4096 --global-batch 8 --like " + file + machine)
+          .err,
+      "orrery serve reads this one"));
+}
+
 TEST_CASE("advice is compared with the configuration that runs now") {
   const ScratchFolder scratch("configured_like");
   const std::string file = add(scratch, "train.sh", small);

@@ -9,6 +9,8 @@
 #include "sim/base/json/tree.h"
 #include "sim/calibrate/kernel/spec.h"
 #include "tests/app/run_binary.h"
+#include "tests/base/broken_text.h"
+#include "tests/base/fresh_seed.h"
 
 namespace orrery {
 namespace {
@@ -323,6 +325,31 @@ TEST_CASE("an answer that was kept is judged again without a GPU", "[kernel]") {
     CHECK(run("calibrate kernel --kept " + kept.string() + " " + flags).err.find(part) !=
           std::string::npos);
   CHECK(run("calibrate kernel --kept " + scratch.add("no.json", "{}").string()).code == 2);
+}
+
+TEST_CASE("300 broken answers that were kept are judged or get one line", "[kernel]") {
+  const SortedJson good =
+      SortedJson::parse(test::read_file(kernels() / "runs/h200/spec-rms-norm.json"));
+  const ScratchFolder scratch("kernel-broken");
+  RandomStream random(fresh(5), 0);
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = i % 3 == 0 ? test::broken_text(good.dump(), random)
+                                        : test::broken_json(good, random).dump();
+    const fs::path file = scratch.add("broken.json", text);
+    const Outcome outcome = run("calibrate kernel --json --kept " + file.string());
+    INFO(outcome.err << outcome.out << text);
+    CHECK(outcome.code >= 0);
+    CHECK(outcome.code <= 3);
+    refused += outcome.code == 2 ? 1 : 0;
+    if (outcome.code == 2) {
+      CHECK(test::lines(outcome.err) == 1);
+    } else {
+      CHECK(outcome.out.find("inf") == std::string::npos);
+      CHECK(outcome.out.find("nan") == std::string::npos);
+    }
+  }
+  CHECK(refused > 100);
 }
 
 TEST_CASE("without a GPU a candidate is compiled, and that is told by exit code 3", "[kernel]") {

@@ -8,6 +8,7 @@
 
 #include "sim/base/json/json.h"
 #include "sim/base/random.h"
+#include "tests/base/broken_text.h"
 #include "tests/base/fresh_seed.h"
 
 namespace orrery {
@@ -23,39 +24,6 @@ constexpr std::array<std::string_view, 4> documents = {
 constexpr std::array<std::string_view, 12> quantities = {
     "3.35 TB/s", "400 Gbit/s", "80 GiB",     "2.5 us",    "700 W",         "2.1 USD/h",
     "9 %/year",  "1/h",        "1.2 pJ/bit", "1e-3 FLOP", "385 gCO2e/kWh", "-5e+3 tokens/s"};
-// Pieces that break grammars more often than random bytes do.
-constexpr std::array<std::string_view, 22> pieces = {
-    "{",   "}",    "[",    "]",  "\"", ":",    ",",    "\\", "\\u", "\\ud800", "NaN",
-    "1e9", "null", "true", "//", "/*", "\xff", "\xc3", "-",  "/",   "e",       "99999999999"};
-
-// Changes some bytes of a valid text, or cuts, repeats and splices it.
-std::string mutate(std::string text, RandomStream& random) {
-  const auto place = [&] { return random.below(text.size() + 1); };
-  for (auto left = random.below(6); left > 0; --left) {
-    switch (random.below(6)) {
-      case 0:
-        if (!text.empty()) text[random.below(text.size())] = static_cast<char>(random.next());
-        break;
-      case 1:
-        text.insert(place(), pieces[random.below(pieces.size())]);
-        break;
-      case 2:
-        text.erase(place(), random.below(8));
-        break;
-      case 3:
-        text.resize(place());
-        break;
-      case 4:
-        text.insert(place(), text.substr(place(), random.below(40)));
-        break;
-      default:
-        text.insert(place(), 1, static_cast<char>(random.next()));
-        break;
-    }
-  }
-  return text;
-}
-
 std::string random_bytes(RandomStream& random) {
   std::string text(random.below(80), '\0');
   for (char& c : text) c = static_cast<char>(random.next());
@@ -103,7 +71,7 @@ TEST_CASE("the JSON reader survives broken documents") {
   for (int round = 0; round < rounds; ++round) {
     const std::string text =
         round % 10 == 0 ? random_bytes(random)
-                        : mutate(std::string(documents[random.below(documents.size())]), random);
+                        : test::broken_text(std::string(documents[random.below(documents.size())]), random);
     accepted += accepts([&] { walk(JsonValue::parse(text, "fuzz.json")); });
   }
   // The mutations are mild enough for both paths to be taken.
@@ -118,7 +86,7 @@ TEST_CASE("the unit reader survives broken quantities") {
   for (int round = 0; round < rounds; ++round) {
     const std::string text =
         round % 10 == 0 ? random_bytes(random)
-                        : mutate(std::string(quantities[random.below(quantities.size())]), random);
+                        : test::broken_text(std::string(quantities[random.below(quantities.size())]), random);
     double value = 0;
     accepted += accepts([&] { value = parse_quantity(text).si; });
     REQUIRE(std::isfinite(value));

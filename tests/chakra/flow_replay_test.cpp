@@ -45,17 +45,16 @@ double micros(const Traces& t, const Cluster& c) { return micros(t, c, ReplayOpt
 }  // namespace
 
 TEST_CASE("what nothing shares takes the same on both networks") {
-  const TraceCollective kinds[] = {TraceCollective::all_reduce, TraceCollective::all_gather,
+  const TraceCollective kinds[] = {TraceCollective::all_reduce,     TraceCollective::all_gather,
                                    TraceCollective::reduce_scatter, TraceCollective::all_to_all,
-                                   TraceCollective::broadcast, TraceCollective::barrier};
+                                   TraceCollective::broadcast,      TraceCollective::barrier};
   RandomStream random(7, 0);
   for (const char* name : {"dgx-h100", "gb200-nvl72", "simple"}) {
     for (int i = 0; i < 12; ++i) {
       const auto hosts = static_cast<std::int64_t>(1 + random.below(4));
-      const Cluster cluster =
-          std::string(name) == "simple"
-              ? simple_network(4 * hosts, Seconds(1e-6), BytesPerSecond(5e10))
-              : load_cluster(name, hosts * 72);
+      const Cluster cluster = std::string(name) == "simple"
+                                  ? simple_network(4 * hosts, Seconds(1e-6), BytesPerSecond(5e10))
+                                  : load_cluster(name, hosts * 72);
       const std::int64_t ranks = hosts * std::min<std::int64_t>(8, cluster.fabric.scale_up.domain);
       if (ranks < 2) continue;
       const TraceCollective kind = kinds[random.below(std::size(kinds))];

@@ -192,6 +192,49 @@ TEST_CASE("logs of DeepSpeed, of its engine and of its pipelines") {
   CHECK(pipeline.steps[2].loss == Approx(2.7));
 }
 
+TEST_CASE("logs of serving engines tell steps of decodes, their batch and their history") {
+  const RunLog vllm = read("vllm.log");
+  CHECK(vllm.program == Program::vllm);
+  REQUIRE(vllm.steps.size() == 7);
+  // Three of ten seconds had prompts among them.
+  CHECK_FALSE(vllm.steps[2].time);
+  CHECK(vllm.steps[2].with_prompts);
+  CHECK(vllm.steps[3].step == 4);
+  CHECK(vllm.steps[3].time->si() == Approx(0.0121).epsilon(0.03));
+  CHECK(vllm.usual.steps == 4);
+  CHECK(vllm.sequences == 64);
+  CHECK(vllm.history == 1095);  // 7.85% of 892,336 tokens, among 64
+  CHECK(std::any_of(vllm.notes.begin(), vllm.notes.end(), [](const std::string& note) {
+    return note.find("3 of 7 logged steps had prompts") != std::string::npos;
+  }));
+  const RunLog sglang = read("sglang.log");
+  CHECK(sglang.program == Program::sglang);
+  REQUIRE(sglang.steps.size() == 8);
+  CHECK_FALSE(sglang.steps[3].time);  // a prompt ran before it
+  CHECK(sglang.steps[4].time->si() == Approx(0.0075).epsilon(0.03));
+  CHECK(sglang.steps[0].history == Approx(70000.0 / 64));
+  CHECK(sglang.sequences == 64);
+  const RunLog trtllm = read("trtllm.log");
+  CHECK(trtllm.program == Program::trtllm);
+  REQUIRE(trtllm.steps.size() == 12);
+  CHECK(trtllm.steps[0].step == 100);
+  CHECK_FALSE(trtllm.steps[0].time);
+  CHECK(trtllm.steps[1].time->si() == Approx(0.0076).epsilon(0.03));
+  CHECK(trtllm.usual.steps == 10);
+  CHECK(trtllm.sequences == 64);
+  CHECK_FALSE(trtllm.history);
+  // The newer form of the same line.
+  const ScratchFolder scratch("engine_log");
+  const RunLog newer = read_run_log(scratch.add(
+      "new.log",
+      "[11/20/2025-10:00:01] [TRT-LLM] [I] [_torch][RANK 0] iter = 7, global_rank = 0, rank = 0, "
+      "num_scheduled_requests = 3, kv_cache_util = 0.112, currank_total_requests = 0/1, "
+      "host_step_time = 4.08ms, prev_device_step_time = N/A, timestamp = 2025-11-20 10:00:01, "
+      "states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': 3}\n"));
+  CHECK(newer.steps.at(0).time->si() == Approx(0.00408));
+  CHECK(newer.sequences == 3);
+}
+
 TEST_CASE("a log of MaxText, whose first steps are launched before they end") {
   const RunLog run = read("maxtext.log");
   CHECK(run.program == Program::maxtext);
@@ -266,7 +309,7 @@ TEST_CASE("a text without steps is refused in one line") {
   CHECK(error_text([&] { read_run_log(file); }) ==
         file.string() +
             ": found no line that tells a step; expected a log of Megatron-LM, NeMo, "
-            "TorchTitan, DeepSpeed or MaxText");
+            "TorchTitan, DeepSpeed, MaxText, vLLM, SGLang or TensorRT-LLM");
   CHECK(error_text([&] { read_run_log(scratch.add("b.log", "")); }).find("an empty file") !=
         std::string::npos);
   CHECK(error_text([&] { read_run_log(scratch / "none"); }).find("no readable file") !=

@@ -3,6 +3,7 @@
 // line.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,18 @@ struct GivenItem {
   std::string note = {};               // why; of a default the release and its source
 };
 
+// Groups of a serving engine, one of several alike.
+struct GivenEngine {
+  std::int64_t tp = 1, pp = 1, attention_dp = 1, ep = 1;
+  std::int64_t copies = 0;  // of experts beyond one of each
+};
+
 struct GivenRun {
   std::string file;
   std::vector<std::string> also;               // files that it names and that were read with it
   std::string program = {};                    // "Megatron-LM"
   bool serves = false;                         // a serving engine; else a training run
+  GivenEngine engine = {};                     // of one that serves
   SortedJson settings = SortedJson::object();  // keys of questions; what it does not say is absent
   std::vector<GivenItem> understood = {}, defaulted = {}, without_effect = {}, not_understood = {};
 };

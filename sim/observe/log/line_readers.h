@@ -23,6 +23,9 @@ struct LogState {
   std::optional<FlopPerSecond> speed;
   // DeepSpeed tells a step's skips in the line before that of the step: the step, and its skips.
   std::optional<std::pair<std::int64_t, std::int64_t>> skips;
+  // Of serving engines: prompts ran since the last step, and what vLLM's cache holds.
+  bool prompts_since = false;
+  std::optional<double> cache_tokens;
 };
 
 // Each takes what it knows of a line; a step where the line is one of a step. They throw nothing:
@@ -32,12 +35,16 @@ std::optional<LoggedStep> nemo_step(std::string_view line);
 std::optional<LoggedStep> torchtitan_step(std::string_view line);
 std::optional<LoggedStep> deepspeed_step(std::string_view line);
 std::optional<LoggedStep> maxtext_step(std::string_view line);
+std::optional<LoggedStep> vllm_step(std::string_view line);
+std::optional<LoggedStep> sglang_step(std::string_view line);
+std::optional<LoggedStep> trtllm_step(std::string_view line);
 
 // Lines beside those of steps: timers, settings, memory, checkpoints, evaluations.
 void take_megatron(std::string_view line, LogState& state);
 void take_torchtitan(std::string_view line, LogState& state);
 void take_deepspeed(std::string_view line, LogState& state);
 void take_maxtext(std::string_view line, LogState& state);
+void take_engines(std::string_view line, LogState& state);
 // Saves and evaluations in the words of any of the programs.
 void take_event(std::string_view line, LogState& state);
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the log of a training run line by line and joins what its lines say of one step.
+// Reads the log of a run line by line and joins what its lines say of one step.
 #include "sim/observe/log/run_log.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/statistics.h"
 #include "sim/observe/input/lines.h"
 #include "sim/observe/input/words.h"
 #include "sim/observe/log/line_readers.h"
@@ -23,11 +25,14 @@ struct StepReader {
   Program program;
   std::optional<LoggedStep> (*read)(std::string_view line);
 };
-constexpr std::array<StepReader, 5> step_readers = {{{Program::megatron, megatron_step},
+constexpr std::array<StepReader, 8> step_readers = {{{Program::megatron, megatron_step},
                                                      {Program::nemo, nemo_step},
                                                      {Program::torchtitan, torchtitan_step},
                                                      {Program::maxtext, maxtext_step},
-                                                     {Program::deepspeed, deepspeed_step}}};
+                                                     {Program::deepspeed, deepspeed_step},
+                                                     {Program::vllm, vllm_step},
+                                                     {Program::sglang, sglang_step},
+                                                     {Program::trtllm, trtllm_step}}};
 
 template <class T>
 void fill(std::optional<T>& to, const std::optional<T>& from) {
@@ -74,6 +79,7 @@ class Reader {
   void take_settings();
   void time_saves();
   void time_steps();
+  void take_batch();
 
   LogState state_;
   std::map<Program, std::size_t> lines_of_;
@@ -93,6 +99,7 @@ void Reader::take(std::string_view line, std::size_t number) {
   take_torchtitan(line, state_);
   take_deepspeed(line, state_);
   take_maxtext(line, state_);
+  take_engines(line, state_);
   take_event(line, state_);
   if (const auto kind = trouble_in(line)) take_trouble(*kind, line);
   if (state_.run.phases.size() > most_phases) state_.run.phases.resize(most_phases);
@@ -104,7 +111,8 @@ RunLog Reader::finish(const std::string& file, bool cut) {
   if (run.steps.empty())
     throw Error({.file = file,
                  .found = "no line that tells a step",
-                 .expected = "a log of Megatron-LM, NeMo, TorchTitan, DeepSpeed or MaxText"});
+                 .expected = "a log of Megatron-LM, NeMo, TorchTitan, DeepSpeed, MaxText, vLLM, "
+                             "SGLang or TensorRT-LLM"});
   name_program();
   take_settings();
   time_saves();
@@ -119,6 +127,7 @@ RunLog Reader::finish(const std::string& file, bool cut) {
     if (event.kind == LoggedEvent::Kind::restart)
       run.notes.push_back(fmt::format("The steps begin again in line {}: a restart.", event.line));
   mark_steps(run);
+  take_batch();
   return std::move(run);
 }
 
@@ -127,6 +136,12 @@ void Reader::take_step(LoggedStep step, Program program) {
   step.line = state_.line;
   state_.in_timers = state_.in_settings = false;
   std::vector<LoggedStep>& steps = state_.run.steps;
+  if (step.step < 0) step.step = static_cast<std::int64_t>(steps.size()) + 1;
+  if (program == Program::sglang && state_.prompts_since) {
+    step.with_prompts = true;
+    step.time.reset();
+  }
+  state_.prompts_since = false;
   if (!steps.empty() && steps.back().step == step.step) {
     if (program == last_program_)
       ++repeated_;
@@ -228,7 +243,7 @@ void Reader::time_steps() {
   const auto batch = number("global batch size");
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     LoggedStep& step = run.steps[i];
-    if (step.time) continue;
+    if (step.time || step.sequences || step.with_prompts) continue;
     const LoggedStep* before = i > 0 ? &run.steps[i - 1] : nullptr;
     if (step.tokens_per_gpu && batch && run.sequence && run.world_size && *run.world_size > 0) {
       const double tokens =
@@ -243,6 +258,29 @@ void Reader::time_steps() {
     }
     if (step.time && !(step.time->si() > 0 && step.time->si() < 1e9)) step.time.reset();
   }
+}
+
+// What an engine's usual steps of decodes have in common.
+void Reader::take_batch() {
+  RunLog& run = state_.run;
+  std::vector<double> sequences, history;
+  std::size_t with_prompts = 0;
+  for (const LoggedStep& step : run.steps) {
+    with_prompts += step.with_prompts ? 1 : 0;
+    if (step.mark != StepMark::usual || !step.sequences) continue;
+    sequences.push_back(*step.sequences);
+    if (step.history)
+      history.push_back(*step.history);
+    else if (step.cache_share && state_.cache_tokens)
+      history.push_back(*step.cache_share * *state_.cache_tokens / *step.sequences);
+  }
+  if (!sequences.empty()) run.sequences = std::max(1L, std::lround(median(sequences)));
+  if (!history.empty()) run.history = std::max(1L, std::lround(median(history)));
+  if (with_prompts > 0)
+    run.notes.push_back(
+        fmt::format("{} of {} logged steps had prompts among them: only steps of "
+                    "decodes alone are timed.",
+                    with_prompts, run.steps.size()));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what the log of a training run says: its steps, its phases, its settings and its troubles.
+// Knows what the log of a run says: its steps, its phases, its settings and its troubles.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,19 @@
 namespace orrery::observe {
 
 // The program whose lines were found. A log of Megatron-DeepSpeed has lines of both: Megatron-LM.
-enum class Program : std::uint8_t { megatron, nemo, torchtitan, deepspeed, maxtext };
+enum class Program : std::uint8_t {
+  megatron,
+  nemo,
+  torchtitan,
+  deepspeed,
+  maxtext,
+  vllm,
+  sglang,
+  trtllm,
+};
 inline constexpr auto program_text =
-    enum_names<Program>({"Megatron-LM", "NeMo", "TorchTitan", "DeepSpeed", "MaxText"});
+    enum_names<Program>({"Megatron-LM", "NeMo", "TorchTitan", "DeepSpeed", "MaxText", "vLLM",
+                         "SGLang", "TensorRT-LLM"});
 
 // Why a step is unlike the rest. Statistics of a run take the usual ones.
 enum class StepMark : std::uint8_t {
@@ -63,6 +73,10 @@ struct LoggedStep {
   // As told: since the step before (DeepSpeed), or since the run began (TorchTitan).
   std::optional<std::int64_t> allocator_retries;
   LoggedMemory memory;
+  // Of serving engines, a step of decodes: how many sequences, tokens before in each, and what
+  // share of its cache is in use. Steps with prompts among them have no time.
+  bool with_prompts = false;
+  std::optional<double> sequences, history, cache_share;
 };
 
 // One timer, in one report. `least` and `most` are over ranks where the log tells both; `ranks`
@@ -131,6 +145,8 @@ struct RunLog {
   // Settings that the program printed, as it printed them, in order; the first of a name.
   std::vector<std::pair<std::string, std::string>> settings;
   StepStatistics usual;
+  // Of serving engines, the median usual step's.
+  std::optional<std::int64_t> sequences, history;
   // One sentence each, about what was left out or assumed: steps that are not usual, lines of other
   // ranks, a restart, a file that ends early.
   std::vector<std::string> notes;

@@ -5,15 +5,18 @@
 #include <fmt/format.h>
 
 #include "sim/launch/configurations/configuration.h"
+#include "sim/launch/configurations/one_step.h"
 
 namespace orrery {
 
 std::optional<SortedJson> settings_of_configuration(const std::string& file,
                                                     const SortedJson& asked, GivenFor kind) {
-  const auto run = read_configuration(file, asked);
+  auto run = read_configuration(file, asked);
   if (!run) return std::nullopt;
   const bool serving = kind == GivenFor::serving;
-  if (run->serves != serving)
+  if (kind == GivenFor::step && run->serves)
+    run = one_step_of(*run, asked);
+  else if (run->serves != serving)
     throw Error({.file = file,
                  .found = fmt::format("a configuration of {}", run->program),
                  .expected = serving ? "a serving engine's command line, or settings of serve"

@@ -13,7 +13,8 @@ namespace orrery {
 // The key under which a question keeps what was read of a program's configuration.
 inline constexpr const char* read_from_key = "read_from";
 
-enum class GivenFor : std::uint8_t { training, serving };
+// step: of training, or of a serving engine.
+enum class GivenFor : std::uint8_t { training, serving, step };
 
 // Settings of a program's configuration, `read_from` beside them; nullopt: it is a file of ours.
 // Error: a configuration of the other kind. What `asked` says is left out.

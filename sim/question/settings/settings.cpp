@@ -296,7 +296,7 @@ static SortedJson with_input_model(SortedJson settings) {
 JsonValue merge_settings(const std::string& file, const SortedJson& flags) {
   SortedJson merged = SortedJson::object();
   if (!file.empty()) {
-    const auto read = settings_of_configuration(file, flags, GivenFor::training);
+    const auto read = settings_of_configuration(file, flags, GivenFor::step);
     merged = read ? *read : settings_in(JsonValue::load(file));
   }
   merged.update(flags);
@@ -393,10 +393,10 @@ Question read_question(const JsonValue& s) {
 }
 
 Question read_question(const JsonValue& s, Catalogues& catalogues) {
+  constexpr const char* trains = "pretrain, sft or lora: one inference step is timed by simulate";
+  if (const auto phase = s.find("phase")) phase->fail(trains);
   Scenario subject = read_subject(s, catalogues);
-  if (!is_training(subject.job.task))
-    s.at(s.find("phase") ? "phase" : "task")
-        .fail("pretrain, sft or lora: one inference step is timed by simulate");
+  if (!is_training(subject.job.task)) s.at("task").fail(trains);
   for (const char* key : {"launch", "faults", "slow_gpus", "background"})
     if (const auto v = s.find(key)) v->fail("nothing: advise does not search it, simulate has it");
   if (read_network(s) == NetworkMode::flow)

@@ -228,4 +228,53 @@ TEST_CASE("a device with fewer lanes than others is told, one at rest is not") {
 }
 
 }  // namespace
+TEST_CASE("a port that is dead is told beside the neighbour that sends for both") {
+  CounterLog log{.has_clock = true};
+  for (int port = 0; port < 8; ++port) {
+    const double sent = port == 3 ? 1e5 : port == 4 ? 2.1e12 : 1e12;
+    log.series.push_back(series(Counter::port_sent, fmt::format("mlx5_{}/1", port), {0, sent}));
+  }
+  CounterLog other{.has_clock = true};
+  for (int port = 0; port < 8; ++port)
+    other.series.push_back(series(Counter::port_sent, fmt::format("mlx5_{}/1", port), {0, 1e12}));
+  for (CounterSeries& one : log.series) one.host = "host0";
+  for (CounterSeries& one : other.series) one.host = "host1";
+  const std::vector<NamedTrouble> named = troubles_of({log, other}, BytesPerSecond(50e9));
+  REQUIRE(named.size() == 1);
+  CHECK(named[0].trouble == port_is_slow);
+  CHECK(named[0].sentence.starts_with("host0 mlx5_3/1: the port sent "));
+}
+
+TEST_CASE("one port of many that counts an error is told, and counts for nothing") {
+  const auto trouble = [](int ports, int wrong) {
+    CounterLog log{.has_clock = true};
+    for (int port = 0; port < ports; ++port)
+      log.series.push_back(series(Counter::port_symbol_errors, fmt::format("mlx5_{}/1", port),
+                                  {7, port < wrong ? 8.0 : 7.0}));
+    // One symbol is less than a link is allowed in so long.
+    for (CounterSeries& one : log.series) one.readings.back().time_s = 3600;
+    const std::vector<NamedTrouble> named = troubles_of({log}, BytesPerSecond(50e9));
+    REQUIRE(named.size() == static_cast<std::size_t>(wrong));
+    return named.front().trouble;
+  };
+  CHECK(trouble(2, 1) == port_errors);
+  CHECK(trouble(128, 1).empty());
+  CHECK(trouble(128, 4) == port_errors);
+}
+
+TEST_CASE("limits below the maker's, clock settings and the brake hold clocks, caps alone do not") {
+  const auto held = [](double bits, double limit) {
+    CounterLog log;
+    log.series.push_back(series(Counter::power, "0", {600, 610, 605}));
+    log.series.push_back(series(Counter::throttle_reasons, "0", {bits, bits, bits}));
+    log.series.push_back(series(Counter::power_limit, "0", {limit, limit, limit}));
+    return are_held(held_devices({log}, 1), Watts(700));
+  };
+  CHECK_FALSE(held(4, 700));  // a power cap
+  CHECK(held(4, 400));
+  CHECK(held(2, 700));     // a clock setting
+  CHECK(held(0x80, 700));  // the brake
+  CHECK_FALSE(held(0, 700));
+}
+
 }  // namespace orrery

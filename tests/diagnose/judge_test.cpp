@@ -109,7 +109,7 @@ double most_reached(const HealthyRun& run) {
   double most = 1;
   for (const Cause& cause : causes()) {
     if (!is_fault(cause.kind) || !is_possible(cause.kind, run.state, run.links)) continue;
-    for (int form = 0; form < forms_of(cause.kind); ++form)
+    for (int form = 0; form < forms_of(cause.kind, run.state); ++form)
       most =
           std::max(most, with_fault(run.state, cause.kind, cause.most, 0, run.links, form).step_s /
                              run.state.healthy_s);

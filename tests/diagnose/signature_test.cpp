@@ -270,11 +270,54 @@ TEST_CASE("kernels that name an older chip are told, products in 32 bits left ou
   add("fmha_cutlassF_bf16_aligned_64x128_rf_sm80", KernelClass::attention, Format::bf16);
   add("sm80_xmma_gemm_f32f32", KernelClass::product, Format::fp32);
   add("nvjet_sm90_tst", KernelClass::product, Format::bf16);
-  CHECK(has_older_kernels({p}, KernelClass::attention));
-  CHECK_FALSE(has_older_kernels({p}, KernelClass::product));
+  Scenario scenario;
+  const auto older = [&](const std::vector<observe::Profile>& profiles, KernelClass what) {
+    return has_older_kernels(profiles, what, scenario);
+  };
+  CHECK(older({p}, KernelClass::attention));
+  CHECK_FALSE(older({p}, KernelClass::product));
   p.device.compute_major = 8;
-  CHECK_FALSE(has_older_kernels({p}, KernelClass::attention));
-  CHECK_FALSE(has_older_kernels({}, KernelClass::attention));
+  CHECK_FALSE(older({p}, KernelClass::attention));
+  CHECK_FALSE(older({}, KernelClass::attention));
+  // FlashAttention 2 is Ampere's; where the stack was predicted with it, it is what should run.
+  observe::Profile flash;
+  flash.device.compute_major = 9;
+  flash.kernels.push_back({.name = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128>>",
+                           .what = KernelClass::attention,
+                           .format = Format::bf16,
+                           .count = 1,
+                           .total = Seconds(1)});
+  scenario.stack.kernels.attention = Library::flash3;
+  CHECK(older({flash}, KernelClass::attention));
+  scenario.stack.kernels.attention = Library::flash2;
+  CHECK_FALSE(older({flash}, KernelClass::attention));
+}
+
+TEST_CASE(
+    "collectives that never run beside compute are told where they should, and hosts run ahead") {
+  RunState healthy;
+  healthy.healthy_s = 1;
+  healthy.layers = 32;
+  healthy.ranks.resize(1);
+  healthy.ranks[0].exposed_s = 0.1;
+  const auto alone = [&](double calls, double shown, double idle, std::size_t waits = 1) {
+    observe::Profile p;
+    p.mean.number = 1;
+    p.mean.end = Seconds(1);
+    p.mean.compute = Seconds(0.7);
+    p.mean.by_class[static_cast<std::size_t>(observe::KernelClass::product)] = Seconds(0.7);
+    p.mean.by_class[static_cast<std::size_t>(observe::KernelClass::communication)] = Seconds(calls);
+    p.mean.exposed_communication = Seconds(shown);
+    p.mean.idle = Seconds(idle);
+    p.mean.waits = waits;
+    return has_collectives_alone({p}, std::nullopt, healthy);
+  };
+  CHECK(alone(0.2, 0.2, 0));
+  CHECK_FALSE(alone(0.2, 0.15, 0));      // some run beside compute
+  CHECK_FALSE(alone(0.105, 0.105, 0));   // hardly any should
+  CHECK_FALSE(alone(0.2, 0.2, 0.3));     // the host is late
+  CHECK_FALSE(alone(0.2, 0.2, 0, 100));  // or waits
+  CHECK_FALSE(has_collectives_alone({}, std::nullopt, healthy));
 }
 
 TEST_CASE("threads are counted of kernels whose number follows the batch") {

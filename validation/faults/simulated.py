@@ -5,9 +5,10 @@
 
 Writes DIR/runs/ID and DIR/programs/NAME.json in the form of this folder, for `orrery diagnose --runs DIR/runs`; and
 DIR/bare/ID, other such runs without counters of ports, of which nothing tells a slow NIC from routes that collide.
-A step is what `orrery simulate --network flow` says of a NIC with less of its rate, of another job's traffic, of slow
-links in a domain; a GPU at a lower clock has longer kernels. Kernels and collectives become the events of a trace,
-rank by rank. Nothing of the signatures that diagnose uses (sim/diagnose) is read here.
+A step is what `orrery simulate --network flow` says of a NIC with less of its rate, of hashed routes that collide, of
+another job's traffic, of slow links in a domain, of a power cap, of an uneven gate; a GPU at a lower clock and older
+kernels take longer. Kernels and collectives become the events of a trace, rank by rank (simulated_steps.py), and flows
+the counters of ports (simulated_ports.py). Nothing of the signatures that diagnose uses (sim/diagnose) is read here.
 
 Noise: steps differ as those of healthy logs in `runs` do; kernels of a class differ from the prediction by a
 factor that all ranks share and one of each rank, drawn as wide as those runs were off; hosts leave gaps as theirs.
@@ -17,9 +18,11 @@ import argparse
 import gzip
 import json
 import pathlib
-import random
-import re
 import subprocess
+from dataclasses import dataclass, field
+
+from simulated_ports import met_shares, ports_of
+from simulated_steps import Noise, step_of
 
 PROGRAMS = {
     "fsdp-8b-32": dict(
@@ -34,66 +37,120 @@ PROGRAMS = {
         model="qwen3-30b-a3b", cluster="dgx-h100", gpus=32, seq=4096, global_batch=256, zero=1, ep=8,
         stack="nemo@25.09",
     ),
+    # Two hosts under a leaf: of each leaf, the flows of one host cross the spine, over links that are hashed.
+    "fsdp-8b-64-hashed": dict(
+        model="llama3.1-8b", cluster="h100-roce", gpus=64, seq=8192, global_batch=64, zero=3,
+        stack="pytorch-fsdp2", recompute="none",
+    ),
 }
+# Parameters of the head over those of the layers' dense products.
+HEADS = {"llama3.1-8b": 0.075, "llama3.1-70b": 0.0153, "qwen3-30b-a3b": 0.34}
+# Where leaves hash: GPUs under one, which has as many links up, and queue pairs of a flow (nvlink4-roce).
+HASHED = {"fsdp-8b-64-hashed": dict(leaf=16, queue_pairs=16)}
 GPU = 11  # the one that has a fault; ranks beside it are profiled, too
 PROFILED = (0, 8, GPU, 12)
-# Class of a kernel, its name in the trace, where a prediction has it, and how far real ones were off it.
-CLASSES = {
-    "product": ("nvjet_sm90_gemm", ("gemm_s", "expert_s"), 0.08),
-    "attention": ("flash_fwd_kernel", ("attention_s",), 0.15),
-    "memory": ("triton_poi_fused_elementwise", ("elementwise_s", "quantise_s"), 0.2),
-    "loss": ("log_softmax_kernel", ("loss_s",), 0.15),
-    "optimizer": ("fusedadam_kernel", ("optimizer_s",), 0.2),
-}
-COMMUNICATION = ("tensor_comm_s", "context_comm_s", "expert_comm_s", "data_comm_s", "pipeline_comm_s")
+CLOCK = 1830  # MHz, of which a prediction's throttle is a part
+
+# Kernels of an older chip on Hopper: forward, backward, and speed over the chip's own.
+# mma.sync, all that they have, reaches 62.9% of the peak in the mean, wgmma 95% and more (arXiv 2402.13499); grouped
+# products of CUTLASS for sm80 have 109 to 117 TFLOP/s where those for sm90 have 152 to 161 (tgale96/grouped_gemm, pull
+# request 37).
+SLOW_PRODUCTS = ("ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn",
+                 "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nt"), 0.62
+GROUPED_PRODUCTS = ("cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_tn_align8",
+                    "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x256_32x3_nt_align8"), 0.73
+# FlashAttention 3 is 1.5 to 2 times as fast as 2 on an H100 (arXiv 2407.08608); PyTorch's memory-efficient kernels took
+# 3.5 to 3.6 times as long as cuDNN's in this folder's slow-attention runs (blind, fourth, fifth).
+FLASH_2 = ("void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>",
+           "void flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<128, 64, 128, 8>>"), 0.6
+MEMORY_EFFICIENT = ("fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention::AttentionKernel)",
+                    "fmha_cutlassB_bf16_aligned_128x128_k128_sm80(PyTorchMemEffAttention::AttentionBackwardKernel)"), 0.28
 
 
-def nic(remaining):
-    return dict(faults=[dict(kind="nic", gpu=GPU, remaining=remaining)])
+@dataclass(frozen=True)
+class Fault:
+    cause: str = ""
+    condition: dict = field(default_factory=dict)  # settings of simulate
+    queue_pairs: int = 0  # of a flow, where they are not those of the cluster
+    speed: float = 1.0  # over the usual clock, of the GPU with the fault or `everywhere`
+    memory: float = 1.0
+    everywhere: bool = False
+    kernels: dict = field(default_factory=dict)  # class: names, speed of other kernels than the chip's own
+    tokens: float = 1.0  # busiest expert rank's over the mean
+    overlaps: bool = True
+    burst: float = 0.0  # mean seconds of a burst of retries
+    spread: float = 0.03  # of single collectives
+    shown: dict = field(default_factory=dict)  # what counters say
 
 
-def faults():
-    """Cause, settings of simulate, what counters show, relative spread of single collectives."""
-    yield "", {}, {}, 0.03
+def nic(remaining, **more):
+    return dict(faults=[dict(kind="nic", gpu=GPU, remaining=remaining)], **more)
+
+
+def network_faults(program):
     # A port that was trained at a part of its rate; one that is down, so that its neighbour sends for two.
     for left in (0.5, 0.25):
-        yield "slow-nic", nic(left), dict(port_rate=left), 0.03
-    yield "slow-nic", nic(0.5), dict(port_silent=True), 0.03
-    # A bad cable: part of its rate goes to retries, unevenly, and the port counts them.
-    yield "bad-cable", nic(0.6), dict(symbol_errors=4000), 0.25
-    # Hashed routes of two of the run's own flows share a link, for as long as it runs; another job's come and go.
-    yield "colliding-flows", nic(0.5), dict(marks=1), 0.03
-    yield "colliding-flows", dict(background=[dict(pattern="all-to-all", first_gpu=0, gpus=32, load=1.0)]), dict(marks=8), 0.1
-    yield "slow-scale-up", dict(faults=[dict(kind="scale-up", gpu=GPU, remaining=0.3)]), {}, 0.03
-    for speed in (0.8, 0.65):
-        yield "low-clock", dict(slow_gpus=[dict(gpu=GPU, speed=speed)]), dict(clock=speed), 0.03
-    yield "slow-gpu", dict(slow_gpus=[dict(gpu=GPU, speed=0.7)]), {}, 0.03
+        yield Fault("slow-nic", nic(left), shown=dict(port_rate=left))
+    yield Fault("slow-nic", nic(0.5), shown=dict(port_silent=True))
+    # A bad cable leaves 60% of a rate in the mean: packets are lost in bursts, and all that was sent after them is sent
+    # again (go-back-N): after a round trip or two, or after a timeout of milliseconds. Bursts have wrong symbols.
+    yield Fault("bad-cable", nic(0.6), burst=2e-3, shown=dict(symbols=20))
+    yield Fault("bad-cable", nic(0.6), burst=2e-4, shown=dict(symbols=4))
+    # Another job on the same hosts, which comes and goes.
+    other = dict(pattern="all-to-all", first_gpu=0, gpus=32, load=1.0)
+    yield Fault("colliding-flows", dict(background=[other]), spread=0.1)
+    yield Fault("slow-scale-up", dict(faults=[dict(kind="scale-up", gpu=GPU, remaining=0.3)]))
+    if program in HASHED:
+        # Hashed routes meet: fewer queue pairs than the cluster has (NCCL opens one a connection unless
+        # NCCL_IB_QPS_PER_CONNECTION asks for more), and one link to the spine that lost part of its rate.
+        for pairs, seed in ((4, 4), (1, 2), (1, 11)):
+            yield Fault("colliding-flows", dict(seed=seed), queue_pairs=pairs)
+        for left, seed in ((0.5, 3), (0.25, 3), (0.25, 11)):
+            broken = dict(kind="leaf-spine", leaf=1, spine=0, remaining=left)
+            yield Fault("colliding-flows", dict(seed=seed, faults=[broken]))
+
+
+def faults_of(program):
+    """All cases of a program, the healthy run first."""
+    yield Fault()
+    yield from network_faults(program)
+    if program in HASHED:  # the others are those of the same model elsewhere
+        return
+    yield Fault("low-clock", speed=0.8, shown=dict(reason=0x20, heat=27))  # heat
+    yield Fault("low-clock", speed=0.65, shown=dict(reason=0x2))  # a limit that was left
+    yield Fault("slow-gpu", speed=0.7, shown=dict(clock=1.0))
     # Memory that corrects errors again and again: its driver counts them, and what it bounds is slow.
-    yield "slow-memory", {}, dict(memory=0.6, corrected=9), 0.03
+    yield Fault("slow-memory", memory=0.6, shown=dict(corrected=9, clock=1.0))
+    yield Fault("low-clocks", dict(power_cap="400 W"), shown=dict(power=400))
+    yield Fault("low-clocks", speed=0.75, everywhere=True, shown=dict(reason=0x2))
+    yield Fault("mismatched-products", kernels=dict(product=SLOW_PRODUCTS))
+    yield Fault("mismatched-products", kernels=dict(product=GROUPED_PRODUCTS))
+    yield Fault("mismatched-attention", kernels=dict(attention=FLASH_2))
+    yield Fault("mismatched-attention", kernels=dict(attention=MEMORY_EFFICIENT))
+    yield Fault("no-overlap", overlaps=False)
+    if "ep" in PROGRAMS[program]:
+        for tokens in (1.3, 2.0):
+            yield Fault("imbalance", dict(expert_imbalance=tokens), tokens=tokens)
 
 
-class Noise:
-    """What healthy runs of real logs do from step to step."""
-
-    def __init__(self, runs, seed):
-        self.random, self.ratios = random.Random(seed), []
-        for log in sorted(runs.glob("*healthy*/train.log")):
-            steps = [float(x) for x in re.findall(r"per iteration \(ms\): ([\d.]+)", log.read_text())]
-            middle = sorted(steps)[len(steps) // 2]
-            self.ratios += [s / middle for s in steps]
-        if not self.ratios:
-            raise SystemExit(f"simulated.py: {runs}: found no healthy log; expected runs of faults.py")
-
-    def step(self):
-        return self.random.choice(self.ratios)
-
-    def factor(self, deviation):
-        return self.random.lognormvariate(0, deviation)
+def with_queue_pairs(pairs, output):
+    """The cluster of hashed routes with other queue pairs, as a file."""
+    root, folder = pathlib.Path(__file__).resolve().parents[2], output / "clusters"
+    folder.mkdir(parents=True, exist_ok=True)
+    wiring = json.loads((root / "topologies/catalog/nvlink4-roce.json").read_text())
+    wiring["name"] = f"nvlink4-roce-{pairs}"
+    wiring["scale_out"]["paths_per_flow"] = pairs
+    (folder / f"wiring-{pairs}.json").write_text(json.dumps(wiring) + "\n")
+    cluster = json.loads((root / "sim/engine/catalog/clusters/h100-roce.json").read_text())
+    cluster.update(name=f"h100-roce-{pairs}", fabric=str((folder / f"wiring-{pairs}.json").resolve()))
+    (folder / f"cluster-{pairs}.json").write_text(json.dumps(cluster) + "\n")
+    return dict(cluster=str(folder / f"cluster-{pairs}.json"))
 
 
-def predicted(orrery, settings, condition):
+def predicted(orrery, settings, fault, output):
     words = [orrery, "simulate", "--json", "--ranges", "false", "--reasons", "false", "--network", "flow"]
-    for key, value in {**settings, **condition}.items():
+    other = with_queue_pairs(fault.queue_pairs, output) if fault.queue_pairs else {}
+    for key, value in {**settings, **fault.condition, **other}.items():
         text = json.dumps(value) if isinstance(value, (list, dict)) else str(value)
         words += ["--" + key.replace("_", "-"), text]
     done = subprocess.run(words, capture_output=True, text=True)
@@ -102,163 +159,59 @@ def predicted(orrery, settings, condition):
     return json.loads(done.stdout)
 
 
-def kernels_of(stage, noise, shared, speed, memory):
-    """Seconds of each class on one rank; products, attention and the like slow down with the clock, others with the
-    memory."""
-    out = {}
-    again = 1 + stage["recompute_s"] / max(1e-9, stage["gemm_s"] + stage["attention_s"] + stage["elementwise_s"])
-    for name, (_, keys, _) in CLASSES.items():
-        seconds = sum(stage[k] for k in keys) * (again if name in ("product", "attention", "memory") else 1)
-        bound = name in ("memory", "optimizer")
-        out[name] = seconds * shared[name] * noise.factor(0.02) / (memory if bound else speed)
-    return out
-
-
-def trace_of(rank, world, kernels, calls, exposed, waits, idle, noise, spread):
-    """Events of one step, as PyTorch's profiler has them: compute on one stream, collectives on another."""
-    events, at = [], 0.0
-    pieces = 40
-
-    def add(cat, name, begin, seconds, **args):
-        events.append(dict(ph="X", cat=cat, name=name, pid=0, tid=args.get("stream", 1), ts=round(1e6 * begin, 1),
-                           dur=round(1e6 * seconds, 1), **({"args": args} if args else {})))
-
-    busy = sum(kernels.values())
-    for i in range(pieces):
-        for name, seconds in kernels.items():
-            if name == "optimizer" and i < pieces - 1:
-                continue
-            length = seconds if name == "optimizer" else seconds / pieces
-            add("kernel", CLASSES[name][0], at, length, stream=7, grid=[1024, 8, 1], block=[256, 1, 1])
-            at += length
-        at += idle / pieces
-    total = sum(c["seconds"] * c["count"] for c in calls)
-    hidden = max(0.0, total - exposed)
-    # Hidden calls run beside compute, the others after it; what other ranks are late is in the last.
-    begin, cursor, left = 0.0, 0.0, hidden
-    for call in calls:
-        for _ in range(call["count"]):
-            length = call["seconds"] * noise.factor(spread)
-            if left <= 0 and cursor < at:
-                cursor = at
-            left -= length
-            add("kernel", f"ncclDevKernel_{call['kernel']}_RING_LL", cursor, length, stream=22, grid=[24, 1, 1],
-                block=[544, 1, 1], **{"Collective name": call["name"], "In msg nelems": call["sent"] // 2,
-                                      "Out msg nelems": call["received"] // 2, "Group size": call["ranks"],
-                                      "dtype": "BFloat16"})
-            cursor += length
-    end = max(at, cursor)
-    if waits > 0:
-        add("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", end, waits, stream=22, grid=[24, 1, 1],
-            block=[544, 1, 1], **{"Collective name": "allreduce", "In msg nelems": 1, "Out msg nelems": 1,
-                                  "Group size": world, "dtype": "Float"})
-        end += waits
-    for i in range(int(20 * busy / 0.1)):
-        add("cuda_runtime", "cudaLaunchKernel", i * 0.004, 6e-6)
-    add("cuda_runtime", "cudaEventSynchronize", end, 1e-5)
-    add("user_annotation", "ProfilerStep#5", begin, end)
-    return dict(schemaVersion=1, deviceProperties=[dict(id=0, name="NVIDIA H100 80GB HBM3", numSms=132)],
-                distributedInfo=dict(backend="nccl", rank=rank, world_size=world), traceEvents=events), end
-
-
-KINDS = {"all-gather": ("AllGather", "_allgather_base"), "reduce-scatter": ("ReduceScatter_Sum_f32", "_reduce_scatter_base"),
-         "all-reduce": ("AllReduce_Sum_f32", "allreduce"), "all-to-all": ("SendRecv", "alltoallv")}
-
-
-def calls_of(network):
-    calls = []
-    for c in network["collectives"]:
-        if c["collective"] not in KINDS or c["ranks"] < 2:
-            continue
-        kernel, name = KINDS[c["collective"]]
-        whole, part = int(c["bytes"]), int(c["bytes"] / c["ranks"])
-        sent = part if c["collective"] == "all-gather" else whole
-        received = part if c["collective"] == "reduce-scatter" else whole
-        calls.append(dict(kernel=kernel, name=name, sent=sent, received=received, ranks=c["ranks"],
-                          seconds=c["time_s"], count=max(1, round(c["count"]))))
-    return calls
-
-
-def ranks_of(program, answer, speed, memory, spread, noise):
-    """The traces of the profiled ranks, and the step that the latest of them makes."""
-    p, settings = answer["prediction"], PROGRAMS[program]
-    stage = p["stages"][p["bottleneck_stage"]]
-    shared = {k: noise.factor(c[2] / 2) for k, c in CLASSES.items()}
-    idle = stage["host_s"] + abs(noise.random.gauss(0, 0.02)) * p["step_time_s"]
-    exposed = sum(stage[k] for k in COMMUNICATION)
-    calls = calls_of(answer["network"])
-    slow = {GPU: (speed, memory)}
-    ranks = {r: kernels_of(stage, noise, shared, *slow.get(r, (1.0, 1.0))) for r in PROFILED}
-    slowest = max(sum(k.values()) for k in ranks.values())
-    step, traces = 0.0, {}
-    for rank, kernels in ranks.items():
-        late = slowest - sum(kernels.values())
-        traces[rank], end = trace_of(rank, settings["gpus"], kernels, calls, exposed * noise.factor(0.1), late, idle, noise, spread)
-        step = max(step, end)
-    return traces, step
-
-
-def ports_of(shown, noise):
-    """Counters of every port of four hosts, as an exporter's come out of a query of a range of a minute."""
-    nic_rate, used, packet = 50e9, 0.3, 4096
-    rows = ["timestamp,metric,node,device,port,value"]
-    faulty = divmod(GPU, 8)
-    for host in range(4):
-        for device in range(8):
-            is_faulty = (host, device) == faulty
-            rate = nic_rate * (shown.get("port_rate", 1.0) if is_faulty else 1.0)
-            sent = nic_rate * used * noise.factor(0.02) * 60
-            if is_faulty and shown.get("port_silent"):
-                sent = 1e5
-            # Marks of a million packets: few where flows do not meet, thousands where they do (on so many ports).
-            meets = shown.get("marks", 0) > (host * 8 + device - GPU) % 32
-            marks = sent / packet * (5e-3 if meets else 1e-5) * noise.factor(1.0)
-            errors = shown.get("symbol_errors", 0) if is_faulty else int(noise.random.random() < 30 / 15735)
-            for second in range(0, 61, 15):
-                of = second / 60
-                for metric, value in (
-                    ("rate_bytes_per_second", rate),
-                    ("port_data_transmitted_bytes_total", sent * of),
-                    ("np_congestion_notification_packets_sent_total", marks * of),
-                    ("symbol_error_total", errors * of),
-                ):
-                    rows.append(f"{1795687200 + second},node_infiniband_{metric},host{host},mlx5_{device},1,{value:.0f}")
-    return "\n".join(rows) + "\n"
-
-
-def write_run(folder, name, program, truth, answer, healthy, shown, spread, noise, with_ports=True):
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = PROGRAMS[program]
-    # What the fault costs is the same run, with the same noise, without it: other draws of kernels differ by more.
-    drawn = noise.random.getstate()
-    without = ranks_of(program, healthy, 1.0, 1.0, 0.03, noise)[1]
-    noise.random.setstate(drawn)
-    traces, step = ranks_of(program, answer, shown.get("speed", 1.0), shown.get("memory", 1.0), spread, noise)
-    for rank, trace in traces.items():
-        with gzip.GzipFile(folder / f"rank{rank}.json.gz", "wb", compresslevel=6, mtime=0) as file:
-            file.write(json.dumps(trace, separators=(",", ":")).encode())
+def log_of(step, batch, noise):
     lines = []
     for i in range(1, 31):
         ms = 1e3 * step * noise.step()
         lines.append(f" [2026-11-26 10:00:{i:02d}.000000] iteration {i:8d}/    1000 | consumed samples: {i * 64:12d} | "
                      f"elapsed time per iteration (ms): {ms:.1f} | learning rate: 1.0E-05 | global batch size: "
-                     f"{settings['global_batch']:5d} | lm loss: 8.0E+00 | loss scale: 1.0 | number of skipped "
+                     f"{batch:5d} | lm loss: 8.0E+00 | loss scale: 1.0 | number of skipped "
                      "iterations:   0 | number of nan iterations:   0 |")
-    (folder / "train.log").write_text("\n".join(lines) + "\n")
-    rows = ["timestamp, index, clocks.current.sm [MHz], power.draw [W], temperature.gpu, memory.used [MiB], "
-            "ecc.errors.corrected.volatile.total"]
+    return "\n".join(lines) + "\n"
+
+
+def smi_of(prediction, fault, noise):
+    """nvidia-smi of the profiled GPUs: clocks and power as the simulator has them, and what holds clocks down (a power
+    cap where its model has one)."""
+    rows = ["timestamp, index, clocks.current.sm [MHz], clocks.current.memory [MHz], power.draw [W], temperature.gpu, "
+            "utilization.gpu [%], memory.used [MiB], clocks_event_reasons.active, ecc.errors.corrected.volatile.total, "
+            "power.limit [W]"]
+    usual = CLOCK / prediction["throttle"]
     for second in range(10):
         for i, rank in enumerate(PROFILED):
-            clock = 1700 * noise.factor(0.01) * (shown.get("clock", 1.0) if rank == GPU else 1.0)
-            corrected = shown.get("corrected", 0) * second if rank == GPU else 0
-            rows.append(f"2026/11/26 10:00:{second:02d}.000, {i}, {clock:.0f} MHz, {650 * noise.factor(0.02):.1f} W, 60, "
-                        f"60000 MiB, {corrected}")
-    (folder / "smi.csv").write_text("\n".join(rows) + "\n")
+            shown = fault.shown if fault.everywhere or rank == GPU else {}
+            speed = shown.get("clock", fault.speed) if shown else 1.0
+            reason = shown.get("reason", 0x4 if prediction["throttle"] > 1 else 0x0)
+            power = fault.shown.get("power", prediction["mean_power_per_gpu_w"]) * (0.4 + 0.6 * speed)
+            rows.append(f"2026/11/26 10:00:{second:02d}.000, {i}, {usual * speed * noise.factor(0.01):.0f} MHz, 3201 MHz, "
+                        f"{power * noise.factor(0.02):.1f} W, {60 + shown.get('heat', 0)}, 98 %, 60000 MiB, "
+                        f"0x{reason:016x}, {shown.get('corrected', 0) * second}, {fault.shown.get('power', 700):.2f} W")
+    return "\n".join(rows) + "\n"
+
+
+def write_run(folder, program, fault, answer, healthy, noise, with_ports=True):
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = PROGRAMS[program]
+    full = {**settings, "head": HEADS[settings["model"]], **HASHED.get(program, {})}
+    # What the fault costs is the same run, with the same noise, without it: other draws of kernels differ by more.
+    drawn = noise.random.getstate()
+    without = step_of(PROFILED, GPU, full, healthy, healthy, Fault(), noise)[1]
+    noise.random.setstate(drawn)
+    traces, step, bursts = step_of(PROFILED, GPU, full, answer, healthy, fault, noise)
+    for rank, trace in traces.items():
+        with gzip.GzipFile(folder / f"rank{rank}.json.gz", "wb", compresslevel=6, mtime=0) as file:
+            file.write(json.dumps(trace, separators=(",", ":")).encode())
+    (folder / "train.log").write_text(log_of(step, settings["global_batch"], noise))
+    (folder / "smi.csv").write_text(smi_of(answer["prediction"], fault, noise))
     if with_ports:
-        (folder / "ports.csv").write_text(ports_of(shown, noise))
-    record = dict(id=name, program=program, truth=truth, held=True, fault=shown, environment={}, running=settings,
-                  healthy_step_s=without, step_s=step)
+        shares = met_shares(full, fault, GPU, answer["network"])
+        sent = answer["prediction"]["scale_out_bytes"] / step
+        (folder / "ports.csv").write_text(ports_of(settings["gpus"], fault, GPU, shares, sent, bursts / step, noise))
+    shown = dict(fault.shown, speed=fault.speed)
+    record = dict(id=folder.name, program=program, truth=fault.cause, held=True, fault=shown, environment={},
+                  running=settings, healthy_step_s=without, step_s=step)
     (folder / "run.json").write_text(json.dumps(record) + "\n")
+    return step / without - 1
 
 
 def main():
@@ -273,17 +226,13 @@ def main():
     noise = Noise(options.runs, options.seed)
     for program, settings in PROGRAMS.items():
         (options.output / "programs" / f"{program}.json").write_text(json.dumps(settings) + "\n")
-        healthy = predicted(options.orrery, settings, {})
-        for number, (truth, condition, counters, spread) in enumerate(faults()):
-            # The step of slow GPUs is predicted healthy and slowed rank by rank, so that ranks differ.
-            slow = condition.get("slow_gpus")
-            answer = healthy if slow or not condition else predicted(options.orrery, settings, condition)
-            shown = dict(counters, speed=slow[0]["speed"] if slow else 1.0)
-            for again in range(options.times * (3 if not truth else 1)):
-                name = f"{program}-{truth or 'healthy'}-{number}-{again}"
+        healthy = predicted(options.orrery, settings, Fault(), options.output)
+        for number, fault in enumerate(faults_of(program)):
+            answer = predicted(options.orrery, settings, fault, options.output) if fault.condition else healthy
+            for again in range(options.times * (1 if fault.cause else 3)):
+                name = f"{program}-{fault.cause or 'healthy'}-{number}-{again}"
                 for kind in ("runs", "bare"):
-                    write_run(options.output / kind / name, name, program, truth, answer, healthy, shown, spread, noise,
-                              with_ports=kind == "runs")
+                    write_run(options.output / kind / name, program, fault, answer, healthy, noise, kind == "runs")
 
 
 if __name__ == "__main__":

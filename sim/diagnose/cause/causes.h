@@ -115,8 +115,9 @@ LinkSteps simulate_links(const Scenario& scenario);
 
 // A cause can show itself in more than one way, each as probable as the other: another process has
 // the device in turn or beside the run (MPS); a kernel that waits takes processors or the whole
-// device; a GPU is slow in all it does or where processors decide; flows meet always or at times.
-int forms_of(CauseKind kind);
+// device; a GPU is slow in all it does or where processors decide; flows meet always or at times;
+// one rank has more of all work, or more rows of experts.
+int forms_of(CauseKind kind, const RunState& healthy);
 // Whether such a run can have it at all: one GPU waits for none, decoding reads no batches.
 bool is_possible(CauseKind kind, const RunState& healthy, const LinkSteps& links);
 // The healthy state with the fault of that strength, at that rank where one has it.

@@ -44,6 +44,14 @@ void vary_calls(RunState& s, double strength, double share) {
   s.unknown.call_spread = chance_known;
 }
 
+// Losses come in bursts, which hit some calls and spare others: the middle one may take all of what
+// calls take longer in the mean, or nothing of it.
+void lose_packets(RunState& s, double strength) {
+  vary_calls(s, strength, lost_by_chance);
+  s.network = 1 + strength / 2;
+  s.unknown.network = std::log(1 + strength) / 2;
+}
+
 void slow_links(RunState& s, const OnLinks& on, double strength, double& ratio) {
   // Steps were simulated for the prediction; the state may be of a faster or slower program.
   const double whole = on.steps.front();
@@ -171,6 +179,17 @@ void take_turns(RunState& s, double x, std::size_t rank) {
   s.delay(rank, longer);
 }
 
+// One rank's experts have x more rows than the mean rank's: their products take as much longer, and
+// what moves rows to and from them. How much of the other kernels and of all threads that is, is
+// not known: none to all.
+void uneven_gate(RunState& s, double x, std::size_t rank) {
+  RankState& r = s.ranks[rank];
+  const double products = x * r.experts_s / std::max(1e-12, r.products_s);
+  r.work = 1 + x / 2;
+  s.unknown.work = s.unknown.memory_bound = std::log1p(x) / 2;
+  slow_rank(s, rank, {products, 0, x / 2, 0});
+}
+
 void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank, int form) {
   RankState& r = s.ranks[rank];
   switch (kind) {
@@ -204,6 +223,7 @@ void faults_of_devices(RunState& s, CauseKind kind, double x, std::size_t rank, 
     case CauseKind::slow_memory:
       return slow_rank(s, rank, {0.1 * x, 0.1 * x, x, x});
     case CauseKind::imbalance:
+      if (form == 1) return uneven_gate(s, x, rank);
       r.work = 1 + x;
       return slow_rank(s, rank, {x, x, x, 0});
     default:
@@ -293,8 +313,10 @@ LinkSteps simulate_links(const Scenario& scenario) {
   return out;
 }
 
-int forms_of(CauseKind kind) {
+int forms_of(CauseKind kind, const RunState& healthy) {
   switch (kind) {
+    case CauseKind::imbalance:
+      return healthy.ranks.front().experts_s > 0 ? 2 : 1;
     case CauseKind::few_sms:
       return 3;
     case CauseKind::busy_gpu:
@@ -357,7 +379,7 @@ RunState with_fault(RunState s, CauseKind kind, double x, std::size_t rank, cons
     case CauseKind::bad_cable:
     case CauseKind::colliding_flows:
       slow_links(s, {links.left, links.network_s, links.network_kernels_s}, x, s.network);
-      if (kind == CauseKind::bad_cable) vary_calls(s, x, lost_by_chance);
+      if (kind == CauseKind::bad_cable) lose_packets(s, x);
       // Flows of the run itself meet in every call, since their routes are hashed once.
       if (kind == CauseKind::colliding_flows && form == 1) vary_calls(s, x, others_by_chance);
       break;

@@ -202,6 +202,14 @@ std::vector<std::string> held_sentences(const std::vector<HeldDevice>& devices,
   return out;
 }
 
+bool are_held(const std::vector<HeldDevice>& devices, std::optional<Watts> makers_limit) {
+  constexpr double most = 0.5;
+  return std::any_of(devices.begin(), devices.end(), [&](const HeldDevice& device) {
+    return is_below(device, makers_limit) || device.share_of(ClockHolder::set_clocks) > most ||
+           device.share_of(ClockHolder::power_brake) > most;
+  });
+}
+
 std::optional<ClockReason> reason_of(const std::vector<HeldDevice>& devices,
                                      std::optional<Watts> makers_limit) {
   std::array<double, holders> share{};

@@ -33,6 +33,10 @@ std::vector<HeldDevice> held_devices(const std::vector<observe::CounterLog>& log
 std::vector<std::string> held_sentences(const std::vector<HeldDevice>& devices,
                                         std::optional<Watts> makers_limit);
 
+// Whether some device has a limit of power below the maker's, or a clock setting or the brake holds
+// its clock in most samples. A power cap alone holds clocks of most healthy runs.
+bool are_held(const std::vector<HeldDevice>& devices, std::optional<Watts> makers_limit);
+
 // Why clocks are low, and what to do.
 struct ClockReason {
   std::string words, action;

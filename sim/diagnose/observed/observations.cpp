@@ -84,9 +84,10 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
   seen.profiles_can_name = !run.profiles.empty();
   if (has_kernel_through_steps(run.profiles)) seen.name(kernel_through_steps);
   if (has_collectives_on_hosts(run.profiles)) seen.name(collectives_on_hosts);
+  if (has_collectives_alone(run.profiles, run.told_step(), healthy)) seen.name(collectives_alone);
   using observe::KernelClass;
-  if (has_older_kernels(run.profiles, KernelClass::attention)) seen.name(older_attention);
-  if (has_older_kernels(run.profiles, KernelClass::product)) seen.name(older_products);
+  if (has_older_kernels(run.profiles, KernelClass::attention, scenario)) seen.name(older_attention);
+  if (has_older_kernels(run.profiles, KernelClass::product, scenario)) seen.name(older_products);
   if (!run.profiles.empty())
     read_profiles(run.profiles, run.told_step(), healthy, scenario, seen.readings);
   const std::vector<HeldDevice> held = held_devices(run.counters, gpus);
@@ -101,7 +102,8 @@ Seen seen_of(const Observations& run, const RunState& healthy, const Scenario& s
   }
   for (const HeldDevice& device : held)
     if (device.share_of(ClockHolder::heat) > 0) named.insert("heat");
-  if (named.contains(port_beyond_allowed)) named.erase("port errors");  // one thing, counted once
+  if (are_held(held, makers_limit(scenario))) named.insert(clocks_are_held);
+  if (named.contains(port_beyond_allowed)) named.erase(port_errors);  // one thing, counted once
   for (const std::string& trouble : named) {
     seen.can_name = true;
     seen.name(trouble.c_str());

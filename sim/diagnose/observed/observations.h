@@ -67,7 +67,12 @@ bool has_kernel_through_steps(const std::vector<observe::Profile>& profiles);
 // Whether hosts run a collective of their own for most of the devices'.
 bool has_collectives_on_hosts(const std::vector<observe::Profile>& profiles);
 // Whether kernels of attention or of products are mostly those of an older chip than the device.
-bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what);
+bool has_older_kernels(const std::vector<observe::Profile>& profiles, observe::KernelClass what,
+                       const Scenario& scenario);
+// Whether no collective runs beside compute where the prediction has some do so, on devices that
+// hosts keep at work: where these are late, or wait, collectives find nothing to run beside.
+bool has_collectives_alone(const std::vector<observe::Profile>& profiles,
+                           std::optional<double> step_s, const RunState& healthy);
 struct NamedTrouble {
   // "port errors", "NVLink errors", "ECC errors", or one of symptoms.h; empty: of no cause
   std::string trouble;

@@ -230,6 +230,25 @@ double share_of_wait_exposed(const std::vector<Profile>& profiles, std::optional
   return std::clamp(sum / weight, 0.0, 1.0);
 }
 
+bool has_collectives_alone(const std::vector<Profile>& profiles, std::optional<double> step_s,
+                           const RunState& healthy) {
+  // Of collectives' time beside compute, as predicted and as seen; of a step, without work.
+  constexpr double expected_beside = 0.1, none = 0.005, mostly_at_work = 0.1, blocked = 0.3;
+  if (profiles.empty() || mean_of(profiles, launching) > blocked) return false;
+  const double waits =
+      mean_of(profiles, [](const Profile& p) { return static_cast<double>(p.mean.waits); });
+  if (waits > static_cast<double>(healthy.layers)) return false;
+  double calls = communication(profiles.front()), alone = exposed(profiles.front()), idle = 0;
+  for (const Profile& p : profiles) {
+    calls = std::min(calls, communication(p));
+    alone = std::min(alone, exposed(p));
+    idle = std::max(idle, idle_of(p, step_s) / span_of(p));
+  }
+  const double shown = expected(healthy, Symptom::exposed, -1) * healthy.healthy_s;
+  return calls > 0 && 1 - shown / calls > expected_beside && alone > (1 - none) * calls &&
+         idle < mostly_at_work;
+}
+
 bool has_kernel_through_steps(const std::vector<Profile>& profiles) {
   for (const Profile& p : profiles)
     if (running_through(p) > 0) return true;
@@ -263,7 +282,8 @@ bool has_collectives_on_hosts(const std::vector<Profile>& profiles) {
   return std::any_of(profiles.begin(), profiles.end(), checked);
 }
 
-bool has_older_kernels(const std::vector<Profile>& profiles, observe::KernelClass what) {
+bool has_older_kernels(const std::vector<Profile>& profiles, observe::KernelClass what,
+                       const Scenario& scenario) {
   // As CUTLASS, cuBLAS and cuDNN write the generation that a kernel was built for.
   constexpr std::pair<const char*, int> generations[] = {
       {"sm70", 7},   {"sm75", 7},   {"sm80", 8},       {"sm_80", 8},      {"volta", 7},
@@ -274,11 +294,17 @@ bool has_older_kernels(const std::vector<Profile>& profiles, observe::KernelClas
       const bool wide = row.format == Format::fp32 || row.format == Format::tf32;
       if (row.what != what || wide) continue;
       all += row.total.si();
-      const bool of_older =
+      const int device = p.device.compute_major.value_or(0);
+      bool of_older =
           std::any_of(std::begin(generations), std::end(generations), [&](const auto& generation) {
             return row.name.find(generation.first) != std::string::npos &&
-                   generation.second < p.device.compute_major.value_or(0);
+                   generation.second < device;
           });
+      // FlashAttention 2 is Ampere's, and its names do not say so; those of version 3 do.
+      const bool is_flash2 = row.name.find("flash_fwd_kernel") != std::string::npos ||
+                             row.name.find("flash_fwd_splitkv") != std::string::npos ||
+                             row.name.find("flash_bwd_d") != std::string::npos;
+      of_older |= is_flash2 && device > 8 && scenario.stack.kernels.attention != Library::flash2;
       if (of_older) older += row.total.si();
     }
   return 2 * older > all;

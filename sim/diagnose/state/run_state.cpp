@@ -36,6 +36,7 @@ RankState rank_of(const Scenario& s, const StageBreakdown& stage) {
   const double forward = std::max(1e-12, gemm + attention + rest);
   const double again = 1 + seconds(Label::recompute) / forward;
   rank.products_s = gemm * again + head;
+  rank.experts_s = seconds(Label::expert) * again;
   rank.attention_s = attention * again;
   rank.memory_bound_s = rest * again + seconds(Label::loss) - head;
   rank.optimizer_s = seconds(Label::optimizer);

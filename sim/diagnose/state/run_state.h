@@ -14,6 +14,7 @@ namespace orrery {
 // in them.
 struct RankState {
   double products_s = 0, attention_s = 0;
+  double experts_s = 0;       // of products_s, as predicted: those of experts
   double memory_bound_s = 0;  // norms, element-wise work, losses, indexing, quantisation
   double optimizer_s = 0;
   double wait_s = 0;             // in collectives, beyond the rank that spends least in them
@@ -51,12 +52,15 @@ struct Uncertain {
   // Where the host decides the step, how fast it is decides how long the device is idle: its share
   // of the step is known to this.
   double host = 0;
-  bool alone_s = false;    // how long a kernel has the device alone is not the cause's to say
-  double jitter = 0;       // as a logarithm
-  double call_spread = 0;  // as a logarithm
-  double clock = 0;        // ranks differ by so much, as a logarithm
-  double attention = 0;    // its time, as a logarithm
-  double launching = 0;    // calls that launch, over the kernels' time
+  bool alone_s = false;     // how long a kernel has the device alone is not the cause's to say
+  double jitter = 0;        // as a logarithm
+  double call_spread = 0;   // as a logarithm
+  double network = 0;       // the middle one of calls that leave a domain, as a logarithm
+  double clock = 0;         // ranks differ by so much, as a logarithm
+  double attention = 0;     // its time, as a logarithm
+  double memory_bound = 0;  // the same of these kernels, of one rank
+  double work = 0;          // of one rank
+  double launching = 0;     // calls that launch, over the kernels' time
   // Another run has other parts: each lies so far from the predicted, as a logarithm, and so far in
   // shares of the step.
   double parts = 0;

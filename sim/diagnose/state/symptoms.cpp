@@ -109,8 +109,14 @@ double chance_of(const Reading& reading, const RunState& state) {
       return state.unknown.jitter;
     case Symptom::call_spread:
       return state.unknown.call_spread;
+    case Symptom::network:
+      return state.unknown.network;
     case Symptom::attention:
       return reading.rank < 0 ? state.unknown.attention : 0;
+    case Symptom::memory_bound:
+      return reading.rank < 0 ? 0 : state.unknown.memory_bound;
+    case Symptom::work:
+      return reading.rank < 0 ? 0 : state.unknown.work;
     default:
       return 0;
   }

@@ -95,15 +95,23 @@ inline constexpr const char* kernel_through_steps = "kernel through steps";
 // And collectives of hosts in every layer, as checks of the devices' collectives make them.
 inline constexpr const char* collectives_on_hosts = "collectives on hosts";
 
+// And collectives that never run beside compute, where they should.
+inline constexpr const char* collectives_alone = "collectives alone";
+
 // And kernels of attention, or of products in 16 bits and fewer, whose names tell an older chip.
 inline constexpr const char* older_attention = "attention of an older chip";
 inline constexpr const char* older_products = "products of an older chip";
 
-// Trouble that counters of a port name: more wrong symbols than any link is allowed.
+// Trouble that counters of a port name: what rises only where something is wrong, and more wrong
+// symbols than any link is allowed.
+inline constexpr const char* port_errors = "port errors";
 inline constexpr const char* port_beyond_allowed = "port errors beyond what is allowed";
 // A rate below that of its like, or none of their traffic; and marks of congestion.
 inline constexpr const char* port_is_slow = "slow port";
 inline constexpr const char* port_is_congested = "port congestion";
+
+// Clocks that somebody holds down: a limit of power below the maker's, a clock setting, the brake.
+inline constexpr const char* clocks_are_held = "clocks held";
 
 // What was seen of a run.
 struct Seen {

@@ -86,7 +86,8 @@ TEST_CASE("traces share the links of the network as it is wired") {
   expect_error(replayed + "--seed 3", "--network flow");
   expect_error(replayed + "--network flow --faults '[{\"kind\": \"nick\", \"gpu\": 3}]'",
                "did you mean \"nic\"");
-  expect_error(replayed + "--network flow --slow-gpus '[{\"gpu\": 32, \"speed\": 0.5}]'", "of the 32 in use");
+  expect_error(replayed + "--network flow --slow-gpus '[{\"gpu\": 32, \"speed\": 0.5}]'",
+               "of the 32 in use");
 }
 
 TEST_CASE("traces that cannot be written or run get one line") {

@@ -70,8 +70,9 @@ TEST_CASE("the JSON reader survives broken documents") {
   constexpr int rounds = 20000;
   for (int round = 0; round < rounds; ++round) {
     const std::string text =
-        round % 10 == 0 ? random_bytes(random)
-                        : test::broken_text(std::string(documents[random.below(documents.size())]), random);
+        round % 10 == 0
+            ? random_bytes(random)
+            : test::broken_text(std::string(documents[random.below(documents.size())]), random);
     accepted += accepts([&] { walk(JsonValue::parse(text, "fuzz.json")); });
   }
   // The mutations are mild enough for both paths to be taken.
@@ -85,8 +86,9 @@ TEST_CASE("the unit reader survives broken quantities") {
   constexpr int rounds = 100000;
   for (int round = 0; round < rounds; ++round) {
     const std::string text =
-        round % 10 == 0 ? random_bytes(random)
-                        : test::broken_text(std::string(quantities[random.below(quantities.size())]), random);
+        round % 10 == 0
+            ? random_bytes(random)
+            : test::broken_text(std::string(quantities[random.below(quantities.size())]), random);
     double value = 0;
     accepted += accepts([&] { value = parse_quantity(text).si; });
     REQUIRE(std::isfinite(value));

@@ -72,9 +72,8 @@ Printed answer(const Given& given) {
   AnswerHead head{.command = "replay", .question = question_of(given)};
   if (flow) head.seed = options.conditions.seed;
   if (common.json) return {answer_text(head, {}, replay_json(result, cluster, options.network))};
-  return {page(
-      replay_document(result, cluster, options.network, common.markdown, terminal_width()),
-      common)};
+  return {page(replay_document(result, cluster, options.network, common.markdown, terminal_width()),
+               common)};
 }
 
 }  // namespace
@@ -84,7 +83,8 @@ Command replay_command() {
       {cluster_flag, "NAME", "Machine", "cluster of the catalogue, or a file", "catalog cluster"},
       {gpus_flag, "N", "Machine", "accelerators of it (default: one for each rank)"},
       {groups_flag, "FILE", "Machine",
-       "groups of ranks, {\"NAME\": [ranks]} (default: comm_group.json beside the traces)", "file"}};
+       "groups of ranks, {\"NAME\": [ranks]} (default: comm_group.json beside the traces)",
+       "file"}};
   for (const Flag& flag : flags_of(network_settings())) flags.push_back(flag);
   flags.push_back(markdown_flag());
   flags.push_back(seed_flag());

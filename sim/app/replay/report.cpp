@@ -108,9 +108,12 @@ Json replay_json(const ReplayResult& r, const Cluster& cluster, NetworkMode netw
   return {{"cluster", cluster.name},
           {"network", network_mode_text[network]},
           {"step_time_s", seconds(r.step)},
-          {"slowest_rank", r.slowest},    {"nodes", r.nodes},
-          {"modelled_nodes", r.modelled}, {"collectives", r.collectives},
-          {"messages", r.messages},       {"ranks", ranks}};
+          {"slowest_rank", r.slowest},
+          {"nodes", r.nodes},
+          {"modelled_nodes", r.modelled},
+          {"collectives", r.collectives},
+          {"messages", r.messages},
+          {"ranks", ranks}};
 }
 
 }  // namespace orrery

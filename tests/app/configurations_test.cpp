@@ -98,6 +98,16 @@ TEST_CASE("a serving engine's command line is one step of simulate and diagnose"
   const Json spread = Json::parse(experts.out).at("question");
   for (const auto& [key, value] : {std::pair{"tp", 1}, {"dp", 8}, {"ep", 8}, {"etp", 1}})
     CHECK(spread.at(key).get<int>() == value);
+  // Experts whose width the ranks split.
+  const std::string split = add(scratch, "split.sh",
+                                "python3 -m sglang.launch_server --model-path "
+                                "deepseek-ai/DeepSeek-R1 --tp 8 --quantization fp8\n");
+  const Outcome wide =
+      run("simulate " + split + machine + "--batch 16 --context 1000 --ranges false --json");
+  INFO(wide.err);
+  REQUIRE(wide.code == 0);
+  for (const auto& [key, value] : {std::pair{"tp", 8}, {"ep", 1}, {"etp", 8}})
+    CHECK(Json::parse(wide.out).at("question").at(key).get<int>() == value);
   // A prompt's step, of the same engine.
   CHECK(run("simulate " + file + machine + "--phase prefill --batch 1 --seq 2000 --ranges false")
             .code == 0);

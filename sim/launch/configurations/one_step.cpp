@@ -62,7 +62,7 @@ GivenRun one_step_of(const GivenRun& engine, const SortedJson& asked) {
   const std::pair<const char*, std::int64_t> sizes[] = {
       {"tp", e.tp}, {"pp", e.pp}, {"dp", e.attention_dp}, {"gpus", ranks * e.pp}};
   for (const auto& [key, size] : sizes) out.settings[key] = size;
-  if (e.ep > 1 || e.attention_dp > 1) {
+  if (e.experts && ranks > 1) {  // ranks that do not spread experts split their width
     out.settings["ep"] = e.ep;
     out.settings["etp"] = ranks / e.ep;
   }

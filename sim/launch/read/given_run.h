@@ -23,6 +23,7 @@ struct GivenItem {
 struct GivenEngine {
   std::int64_t tp = 1, pp = 1, attention_dp = 1, ep = 1;
   std::int64_t copies = 0;  // of experts beyond one of each
+  bool experts = false;     // the model has some, or is not known
 };
 
 struct GivenRun {

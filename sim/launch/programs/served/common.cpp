@@ -137,8 +137,12 @@ void ServedReader::finish(const GivenWords& given) {
 
 void ServedReader::engines(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t ep,
                            std::int64_t replicas) {
-  reading_.run().engine = {
-      .tp = tp, .pp = pp, .attention_dp = dp, .ep = ep, .copies = copies_.value_or(0)};
+  reading_.run().engine = {.tp = tp,
+                           .pp = pp,
+                           .attention_dp = dp,
+                           .ep = ep,
+                           .copies = copies_.value_or(0),
+                           .experts = has_experts()};
   std::string text = replicas > 1 ? fmt::format("{}x", replicas) : "";
   text += fmt::format("TP{}", tp);
   if (pp > 1) text += fmt::format("PP{}", pp);

@@ -26,8 +26,8 @@ struct Naming {
 Naming naming_of(const std::string& trouble) {
   if (trouble == kernel_through_steps || trouble == collectives_on_hosts)
     return {.mine = 0.8, .otherwise = 0.001};
-  // Without overlap no collective ever meets a kernel; of 84 healthy runs of validation/faults that
-  // hosts keep at work none is so. Judged.
+  // Without overlap no collective ever meets a kernel; of 61 healthy training runs of
+  // validation/faults none is so. Judged.
   if (trouble == collectives_alone) return {.mine = 0.8, .otherwise = 0.01};
   // So is one that is slower than its like: NICs of one kind do not differ.
   if (trouble == port_beyond_allowed || trouble == port_is_slow)

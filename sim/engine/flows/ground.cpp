@@ -263,6 +263,18 @@ void FlowGround::add_inside(std::int64_t domain, std::size_t position, double ra
   homes_.push_back(domain);
 }
 
+std::pair<FlowRange, FlowGround::Rates> FlowGround::begin_flows(const Collective& collective,
+                                                                const CollectiveTime& alone) {
+  begin_collective();
+  FlowRange range{.first = static_cast<FlowIndex>(table_.flows.size())};
+  const double seconds = alone.transfer.si();
+  const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
+  range.crosses = collective.group.domains > 1 && out > 0;
+  if (!(seconds > 0)) return {range, {}};
+  if (range.crosses) return {range, {out / seconds, exact_share(up / out)}};
+  return {range, {.engine = up / seconds}};
+}
+
 FlowRange FlowGround::end_collective(FlowRange range, const CollectiveTime& alone) {
   range.last = static_cast<FlowIndex>(table_.flows.size());
   // The few packets of a small message do not queue behind bulk: NICs and switches serve queue
@@ -273,13 +285,8 @@ FlowRange FlowGround::end_collective(FlowRange range, const CollectiveTime& alon
 }
 
 FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& alone) {
-  begin_collective();
-  FlowRange range{.first = static_cast<FlowIndex>(table_.flows.size())};
-  const double seconds = alone.transfer.si();
-  const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
-  range.crosses = collective.group.domains > 1 && out > 0;
-  if (seconds > 0 && range.crosses) {
-    const Rates rates{out / seconds, exact_share(up / out)};
+  const auto [range, rates] = begin_flows(collective, alone);
+  if (rates.engine > 0 && range.crosses) {
     if (alone.algorithm == CollectiveAlgorithm::collnet) {
       std::vector<std::int64_t> domains;
       for (const DomainGroup& group : domain_groups(collective.group, job_.domains())) {
@@ -292,9 +299,9 @@ FlowRange FlowGround::add(const Collective& collective, const CollectiveTime& al
                              {.seed = conditions_.seed}),
                 rates);
     }
-  } else if (seconds > 0 && up > 0) {
+  } else if (rates.engine > 0) {
     for (std::int64_t x = 0; x < job_.domains(); ++x)
-      for (std::size_t i = 0; i < positions_.size(); ++i) add_inside(x, i, up / seconds);
+      for (std::size_t i = 0; i < positions_.size(); ++i) add_inside(x, i, rates.engine);
   }
   return end_collective(range, alone);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/collectives/collectives.h"
@@ -120,6 +121,9 @@ class FlowGround {
   void add_reduction_tree(std::span<const std::int64_t> domains, std::size_t position,
                           const Rates& rates);
   void add_inside(std::int64_t domain, std::size_t position, double rate);
+  // Begins a collective: an empty range, and its rates; an engine of 0 has no flows.
+  std::pair<FlowRange, Rates> begin_flows(const Collective& collective,
+                                          const CollectiveTime& alone);
   FlowRange end_collective(FlowRange range, const CollectiveTime& alone);
   // A rank's domain in the job, and of `each_rank` its position's place in positions_.
   std::int64_t domain_of(std::int64_t rank) const { return rank / job_.ranks_per_domain; }

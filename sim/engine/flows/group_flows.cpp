@@ -28,13 +28,8 @@ void FlowGround::add_group_edges(std::span<const std::int64_t> ranks,
 FlowRange FlowGround::add_group(std::span<const std::int64_t> ranks, const Collective& collective,
                                 const CollectiveTime& alone) {
   ORRERY_CHECK(options_.each_rank, "groups by their ranks need every rank by itself");
-  begin_collective();
-  FlowRange range{.first = static_cast<FlowIndex>(table_.flows.size())};
-  const double seconds = alone.transfer.si();
-  const double up = alone.scale_up_bytes.si(), out = alone.scale_out_bytes.si();
-  range.crosses = collective.group.domains > 1 && out > 0;
-  if (seconds > 0 && range.crosses) {
-    const Rates rates{out / seconds, exact_share(up / out)};
+  const auto [range, rates] = begin_flows(collective, alone);
+  if (rates.engine > 0 && range.crosses) {
     if (alone.algorithm == CollectiveAlgorithm::collnet) {
       std::map<std::size_t, std::vector<std::int64_t>> domains;  // of a position
       for (const std::int64_t r : ranks) domains[position_of(r)].push_back(domain_of(r));
@@ -47,9 +42,9 @@ FlowRange FlowGround::add_group(std::span<const std::int64_t> ranks, const Colle
                                    {.seed = conditions_.seed}),
                       rates);
     }
-  } else if (seconds > 0 && up > 0) {
+  } else if (rates.engine > 0) {
     if (collective.kind == CollectiveKind::send_receive) ranks = ranks.first(1);
-    for (const std::int64_t r : ranks) add_inside(domain_of(r), position_of(r), up / seconds);
+    for (const std::int64_t r : ranks) add_inside(domain_of(r), position_of(r), rates.engine);
   }
   return end_collective(range, alone);
 }

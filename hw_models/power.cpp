@@ -48,27 +48,29 @@ std::vector<Clocked> prepared(const std::vector<ClockedWork>& clocked, double bu
 }
 
 // What the clocked work takes and costs when its time is at least `share` of what it takes alone at
-// the limit.
+// the limit. All of it runs at one clock: that of the work on the whole.
 SustainedPass clocked_pass(const std::vector<Clocked>& clocked, double share) {
   const double cooler = share > 0 ? energy_factor(1 / share) : HUGE_VAL;
-  double time = 0, energy = 0, hiding = 0;
+  double time = 0, energy = 0, hiding = 0, burst = 0;
   for (const Clocked& c : clocked) {
     const double slowed = std::max(c.time, share * c.alone);
     time += slowed;
+    burst += c.time;
     energy += c.energy * std::min(c.hottest, cooler);
     if (c.hides) hiding += slowed - c.time;
   }
-  return {Seconds(time), Joules(energy), Seconds(hiding)};
+  const double clock = time > burst ? std::pow(burst / time, 1 / speed_by_clock) : 1;
+  return {Seconds(time), Joules(energy), Seconds(hiding), clock};
 }
 
 }  // namespace
 
-SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<ClockedWork>& clocked,
-                             const ResolvedDevice& device,
+SustainedPass sustained_pass(Seconds stream, Seconds paced, Joules energy,
+                             const std::vector<ClockedWork>& clocked, const ResolvedDevice& device,
                              const std::function<Seconds(Seconds, Seconds)>& joined) {
   const double budget = device.power_limit.si() - device.idle_power.si();
   const Seconds burst = joined(stream, Seconds(0));
-  if (budget <= 0) return {burst, energy, Seconds(0)};
+  if (budget <= 0) return {.time = burst, .energy = energy};
   Seconds other_time = stream;
   Joules other_energy = energy;
   for (const ClockedWork& one : clocked) {
@@ -80,14 +82,16 @@ SustainedPass sustained_pass(Seconds stream, Joules energy, const std::vector<Cl
   const std::vector<Clocked> work = prepared(clocked, budget);
   const auto at = [&](double share) {
     const SustainedPass pass = clocked_pass(work, share);
-    return SustainedPass{std::max(burst, joined(other_time + pass.time, pass.hiding)),
-                         other_energy + pass.energy, pass.hiding};
+    const Seconds others = other_time + (1 / pass.clock - 1) * paced;
+    return SustainedPass{std::max(burst, joined(others + pass.time, pass.hiding)),
+                         other_energy + pass.energy, pass.hiding, pass.clock};
   };
   const auto fits = [&](const SustainedPass& p) { return p.energy.si() <= budget * p.time.si(); };
   if (const SustainedPass fastest = at(0); fits(fastest)) return fastest;
   // No clock saves more: the rest is too hot as well.
   if (const SustainedPass coolest = at(1); !fits(coolest))
-    return {std::max(burst, Seconds(coolest.energy.si() / budget)), coolest.energy, coolest.hiding};
+    return {std::max(burst, Seconds(coolest.energy.si() / budget)), coolest.energy, coolest.hiding,
+            coolest.clock};
   // The first share of a grid that fits: rounding of the sums cannot make a faster device slower.
   // What is too hot falls almost in proportion to the share, so that the next one to look at lies
   // on the line between the last two; every other is the middle, for where it does not.

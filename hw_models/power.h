@@ -21,8 +21,9 @@ struct ClockedWork {
 // Time and energy of a pass under the power limit.
 struct SustainedPass {
   Seconds time;
-  Joules energy;   // above idle
-  Seconds hiding;  // what the limit adds to work that hides traffic
+  Joules energy;     // above idle
+  Seconds hiding;    // what the limit adds to work that hides traffic
+  double clock = 1;  // of the processors, over the full one
 };
 
 // Time of a long run of work that takes `burst` at full clocks and `energy` above idle: at least
@@ -31,12 +32,13 @@ Seconds sustained_time(Seconds burst, Joules energy, const ResolvedDevice& devic
 
 // The same of a mix, in which cooler work leaves power for `clocked` to run faster than alone. Of
 // that each operation then costs more: energy goes with the square of the clock, time less than
-// with its inverse (power.cpp). `stream` is the time of the pass' kernels at full clocks, `joined`
-// what the pass takes when its kernels take so long and those that hide traffic so much longer than
-// at full clocks: never less for more. Without clocked work it is the one above. Monotone in every
-// time and energy.
+// with its inverse (power.cpp). `stream` is the time of the pass' kernels at full clocks, `paced`
+// what of it goes with the inverse of the clock, `joined` what the pass takes when its kernels take
+// so long and those that hide traffic so much longer than at full clocks: never less for more.
+// Without clocked work it is the one above. Monotone in every energy, and where nothing is paced in
+// every time.
 SustainedPass sustained_pass(
-    Seconds stream, Joules energy, const std::vector<ClockedWork>& clocked,
+    Seconds stream, Seconds paced, Joules energy, const std::vector<ClockedWork>& clocked,
     const ResolvedDevice& device,
     const std::function<Seconds(Seconds stream, Seconds hiding)>& joined =
         [](Seconds stream, Seconds) { return stream; });

@@ -67,6 +67,12 @@ double energy_per_flop(const Calibration& calibration, Format format) {
   return own.value.value_or(bf16.value.value_or(JoulesPerFlop())).si();
 }
 
+// Rows that tensor cores multiply over those that there are.
+double filling(const Work& work) {
+  if (work.filled_m <= 0 || work.m <= 0) return 1;
+  return static_cast<double>(work.filled_m) / static_cast<double>(work.m);
+}
+
 KernelTime host_copy_time(const Work& work, const Curve& curve, const ResolvedDevice& device,
                           const Calibration& calibration) {
   const double bytes = work.bytes_read + work.bytes_written;
@@ -131,12 +137,13 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   // Tensor work at full rate draws more than busy processors do; a kernel that starves them does
   // not draw less.
   const double busy = seconds * busy_power(device, calibration);
-  const double tensor = t.tensor_work * tensor_energy;
+  const double tensor = t.tensor_work * filling(work) * tensor_energy;
+  const double streamed = t.memory_work * memory_energy;
   return {.time = Seconds(seconds),
           .body = Seconds(body * *curve.scale.value),
           .limit = longest(t, body, fixed),
-          .energy = Joules(std::max(tensor, busy) + t.memory_work * memory_energy),
-          .tensor = Joules(tensor > busy ? tensor : 0)};
+          .energy = Joules(std::max(tensor, busy) + streamed),
+          .tensor = Joules(tensor > busy ? tensor + (work.filled_m > 0 ? streamed : 0) : 0)};
 }
 
 }  // namespace orrery

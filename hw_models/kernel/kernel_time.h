@@ -25,7 +25,7 @@ struct KernelTime {
   Seconds body;  // the part of it in which units work: without starts and the first wait for memory
   Limit limit = Limit::tensor;
   Joules energy;  // dynamic energy (above idle), for the power model
-  Joules tensor;  // the part of it that goes with the clock, of tensor work; 0: not the larger part
+  Joules tensor;  // all of it where tensor work is the larger part, which goes with the clock; or 0
 };
 
 // Roofline of the limiting unit times the fitted efficiency, plus the curve's fixed time. GEMM

@@ -66,6 +66,9 @@ struct Work {
   bool block_scales = false;     // 8-bit operands have a scale for each block of 32 (MX)
   std::int64_t m = 0, n = 0, k = 0, groups = 1;
   std::int64_t pool = 0;  // grouped_gemm: groups that there are, with rows or without; 0: `groups`
+  // grouped_gemm: rows that tensor cores multiply for each group, those that fill its tiles
+  // included; 0: m. They cost energy. Time goes by m: curves are fitted to what was measured.
+  std::int64_t filled_m = 0;
   // Bits of an element of the second operand (weights; keys and values of a decode) in memory, its
   // scales included, where they are unpacked to `input` on the way; 0: as `input`.
   double stored_bits = 0;

@@ -263,6 +263,30 @@ TEST_CASE("small graphs run shared experts in a second stream") {
   CHECK(layer(own, 8).second.operations.size() == beside.second.operations.size());
 }
 
+TEST_CASE("tiles of experts' products are those of the step's rows") {
+  const Model model = load_model("deepseek-v3", catalog("models"));
+  Stack stack = load_stack("trtllm", {}, catalog("stacks"));
+  const EngineLayout layout{.tp = 8, .ep = 8};
+  const auto filled = [&](std::int64_t rows) {
+    const ServingOperations operations(model, layout, stack);
+    const Segment s = operations.layer(model.layer(model.layer_count() - 1), rows);
+    for (const Operation& o : s.operations)
+      if (const Kernel* k = o.kernel(); k && k->work.kind == WorkKind::grouped_gemm)
+        return k->work.filled_m;
+    return std::int64_t(-1);
+  };
+  stack.serving.kernels.grouped_tiles = {};
+  CHECK(filled(128) == 0);
+  stack.serving.kernels.grouped_tiles = {
+      {.from = 0, .rows = 16}, {.from = 32, .rows = 64}, {.from = 65, .rows = 128}};
+  CHECK(filled(16) == 16);
+  CHECK(filled(64) == 64);
+  CHECK(filled(128) == 128);
+  // Loads of about 128 rows: some experts have more, and take a second tile.
+  CHECK(filled(4096) > 128);
+  CHECK(filled(4096) <= 2 * 128);
+}
+
 TEST_CASE("experts end with the kernel that adds up what 8 of them made of a row") {
   const std::int64_t rows = 4096;
   const std::vector<Work> engine = permutes_of("trtllm", rows);

@@ -13,17 +13,31 @@
 namespace orrery {
 namespace {
 
-// Rows that a tile of grouped products takes from one expert.
-constexpr double tile_rows = 128;
+// Rows that a tile of plain grouped products takes from one expert.
+constexpr std::int64_t plain_tile_rows = 128;
 
 // Rows in the tiles of an expert with `mean` rows: loads scatter by the root of their mean, and
-// tiles are whole. Few rows take smaller tiles.
-std::int64_t tiled_rows(double mean) {
-  if (mean <= 0.5 * tile_rows) return static_cast<std::int64_t>(std::ceil(mean));
+// tiles are whole.
+std::int64_t filled_rows(double mean, std::int64_t tile) {
+  const auto rows = static_cast<double>(tile);
   double tiles = 1;
-  for (double k = 1; k * tile_rows < mean + 5 * std::sqrt(mean); ++k)
-    tiles += 0.5 * std::erfc((k * tile_rows - mean) / std::sqrt(2 * mean));
-  return std::llround(tile_rows * tiles);
+  for (double k = 1; k * rows < mean + 5 * std::sqrt(mean); ++k)
+    tiles += 0.5 * std::erfc((k * rows - mean) / std::sqrt(2 * mean));
+  return std::llround(rows * tiles);
+}
+
+// The same of plain grouped products, where few rows take smaller tiles.
+std::int64_t plainly_filled_rows(double mean) {
+  if (mean <= 0.5 * plain_tile_rows) return static_cast<std::int64_t>(std::ceil(mean));
+  return filled_rows(mean, plain_tile_rows);
+}
+
+// Rows that the tiles of an expert with `mean` rows hold in a step of `all` rows; 0: not known.
+std::int64_t rows_in_tiles(const std::vector<TileRows>& tiles, std::int64_t all, double mean) {
+  std::int64_t filled = 0;
+  for (const TileRows& t : tiles)
+    if (all >= t.from) filled = filled_rows(mean, t.rows);
+  return filled;
 }
 
 }  // namespace
@@ -123,7 +137,8 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
     stream(s, Label::expert, WorkKind::permute, sent, sent);
   }
   const double mean = reach.rows / static_cast<double>(std::max<std::int64_t>(1, reach.experts));
-  const auto each = sorts ? tiled_rows(mean) : static_cast<std::int64_t>(std::ceil(mean));
+  const auto each = sorts ? plainly_filled_rows(mean) : static_cast<std::int64_t>(std::ceil(mean));
+  const std::int64_t filled = rows_in_tiles(kernels.grouped_tiles, all, mean);
   const auto grouped = [&](std::int64_t n, std::int64_t k) {
     Operation o{.label = Label::expert};
     o.work = Kernel{.work = {.kind = WorkKind::grouped_gemm,
@@ -134,6 +149,7 @@ void ServingOperations::routed_experts(Segment& s, const Ffn& ffn, std::int64_t 
                              .k = k,
                              .groups = reach.experts,
                              .pool = local_experts(ffn, layout_.layout()),
+                             .filled_m = filled,
                              .stored_bits = weights.stored_bits},
                     .library = library};
     s.operations.push_back(o);

@@ -20,6 +20,11 @@ struct GraphSizes {
   std::int64_t to = 0, by = 1;
 };
 
+// Rows of one expert that a tile of grouped products takes in steps of `from` rows and more.
+struct TileRows {
+  std::int64_t from = 0, rows = 1;
+};
+
 // Something that holds up to so many bytes on groups of so many ranks.
 struct RankLimit {
   std::int64_t ranks = 0, bytes = 0;
@@ -79,6 +84,8 @@ struct ServingKernels {
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
+  // Rows of one expert that a tile of their products takes, by rows of the step. Empty: not known.
+  std::vector<TileRows> grouped_tiles;
   // So do those that rows are sent to (DeepEP and its like), of steps of any size.
   std::optional<Library> sent_grouped_gemm;
   // Products of absorbed latents, where a stack has them in 8 bits. Empty: in 16, by cuBLAS.

@@ -47,6 +47,17 @@ std::vector<GraphSizes> graph_sizes_from(const JsonValue& at) {
   return sizes;
 }
 
+// Tiles by rows of a step: [{"from": 0, "rows": 16}, {"from": 65, "rows": 128}].
+std::vector<TileRows> tile_rows_from(const JsonValue& at) {
+  std::vector<TileRows> tiles;
+  for (const JsonValue& item : at.items()) {
+    const std::int64_t least = tiles.empty() ? 0 : tiles.back().from + 1;
+    tiles.push_back({.from = item.at("from").integer(least, most_of_a_step),
+                     .rows = item.at("rows").integer(1, 1024)});
+  }
+  return tiles;
+}
+
 // Largest messages by ranks: [{"ranks": 8, "bytes": 524288}].
 std::vector<RankLimit> rank_limits_from(const JsonValue& at) {
   std::vector<RankLimit> limits;
@@ -212,6 +223,8 @@ constexpr Choice choices[] = {
      [](Stack& s, const JsonValue& v) {
        s.serving.kernels.small_grouped_rows = v.integer(0, most_of_a_step);
      }},
+    {"grouped_tiles",
+     [](Stack& s, const JsonValue& v) { s.serving.kernels.grouped_tiles = tile_rows_from(v); }},
     {"small_kernels_attention",
      [](Stack& s, const JsonValue& v) {
        s.serving.kernels.small.attention = v.integer(0, most_kernels);

@@ -71,7 +71,8 @@ PhaseTime Segments::price(const Segment& segment, bool in_graph) const {
 PhaseTime Segments::sustained(PhaseTime phase) const {
   const Seconds burst = compute_time(phase);
   if (burst <= Seconds(0)) return phase;
-  const SustainedPass held = sustained_pass(burst, phase.energy, phase.clocked, context_.device);
+  const SustainedPass held =
+      sustained_pass(burst, phase.paced, phase.energy, phase.clocked, context_.device);
   for (const Label label : compute_labels)
     phase.time[static_cast<std::size_t>(label)] *= held.time / burst;
   return phase;

@@ -41,12 +41,19 @@ KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
   return t;
 }
 
+// Of a kernel that is no clocked work: what processors do. Memory and links have clocks of their own.
+Seconds paced_time(const KernelTime& t, Seconds gap) {
+  if (t.tensor > Joules(0) || t.limit == Limit::host_link) return Seconds(0);
+  return gap + (t.limit == Limit::memory ? t.time - t.body : t.time);
+}
+
 // What an operation adds, by what it is.
 void price(const Operation& o, const Kernel& kernel, const PriceContext& context, PhaseTime& out) {
   const KernelTime t = aged_time(kernel, context);
   (o.side_kernel ? out.side_data : out.time[slot(o.label)]) +=
       o.count * (t.time + context.kernel_gap);
   out.energy += o.count * t.energy;
+  if (!o.side_kernel) out.paced += o.count * paced_time(t, context.kernel_gap);
   if (t.tensor > Joules(0))
     out.clocked.push_back({.time = o.count * (t.time + context.kernel_gap),
                            .energy = o.count * t.tensor,
@@ -126,6 +133,7 @@ PhaseTime shown_of(const SecondStream& second, Seconds beside, const PriceContex
   const Seconds alone = total_time(own);
   const double share = std::min(1.0, std::max(work, alone - beside) / alone);
   for (Seconds& part : own.time) part *= share;
+  own.paced *= share;
   for (ClockedWork& part : own.clocked) part.time *= share;
   return own;
 }
@@ -167,6 +175,7 @@ void PhaseTime::add(const PhaseTime& other, double times) {
   beside_passes += times * other.beside_passes;
   hidden_by_passes += times * other.hidden_by_passes;
   outlasts_products += times * other.outlasts_products;
+  paced += times * other.paced;
   energy += times * other.energy;
   const std::size_t size = clocked.size() + other.clocked.size();
   if (size > clocked.capacity()) clocked.reserve(std::max(size, 2 * clocked.capacity()));
@@ -278,7 +287,9 @@ PassTicks close_pass(PhaseTime p, const ResolvedDevice& device, double overlap_c
   const auto with_side = [&](Seconds kernels, Seconds hiding) {
     return joined(kernels + shown_tensor(hiding), p.side_data, overlap_cost);
   };
-  const SustainedPass under_limit = sustained_pass(stream, p.energy, p.clocked, device, with_side);
+  // Nothing of a training pass is paced: its small kernels were measured between large products.
+  const SustainedPass under_limit =
+      sustained_pass(stream, Seconds(0), p.energy, p.clocked, device, with_side);
   const Seconds tensor = shown_tensor(under_limit.hiding), kernels = stream + tensor;
   p.time[slot(Label::tensor_comm)] += tensor;
   const Seconds burst = joined(kernels, p.side_data, overlap_cost);

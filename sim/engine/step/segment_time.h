@@ -30,6 +30,7 @@ struct PhaseTime {
   // Tensor-parallel traffic that outlasts the products it runs beside, segment by segment, at full
   // clocks: not in `time`, since a power limit that slows the products hides more of it.
   Seconds outlasts_products;
+  Seconds paced;                          // of `time`: goes with the clock, beside `clocked`
   Joules energy;                          // above idle
   std::vector<ClockedWork> clocked;       // of it: tensor work
   Bytes scale_up_bytes, scale_out_bytes;  // sent by the rank

@@ -41,7 +41,7 @@ KernelTime aged_time(const Kernel& kernel, const PriceContext& context) {
   return t;
 }
 
-// Of a kernel that is no clocked work: what processors do. Memory and links have clocks of their own.
+// Of a kernel that is no clocked work: what processors do. Memory and links have their own clocks.
 Seconds paced_time(const KernelTime& t, Seconds gap) {
   if (t.tensor > Joules(0) || t.limit == Limit::host_link) return Seconds(0);
   return gap + (t.limit == Limit::memory ? t.time - t.body : t.time);

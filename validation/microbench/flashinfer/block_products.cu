@@ -2,15 +2,16 @@
 // Knows what products in FP8 blocks of 128 take and draw with DeepGEMM as TensorRT-LLM carries it:
 // of experts by rows and by the tile that takes them, and of all rows. Hopper alone has them.
 // Build, with F the folder flashinfer/data of FlashInfer's wheel (it has the same headers):
-//   nvcc -O3 -std=c++20 -arch=sm_90a --expt-relaxed-constexpr -I$F/csrc/nv_internal
+//   nvcc -O3 -std=c++20 -arch=sm_90a --expt-relaxed-constexpr -DFLASHINFER_VERSION='"0.7.4"'
+//     -I$F/include -I$F/csrc/nv_internal
 //     -I$F/csrc/nv_internal/include -I$F/csrc/nv_internal/tensorrt_llm -I$F/cutlass/include
 //     -I$F/spdlog/include block_products.cu $F/csrc/nv_internal/cpp/common/{logger,stringUtils,
 //     tllmException,envUtils}.cpp -lcuda -lnvrtc -ldl
 // It compiles each kernel with nvcc when it runs: JIT_INCLUDE names
 // $F/csrc/nv_internal/tensorrt_llm.
-#include "bench.cuh"
+#include "../bench.cuh"
+#include "../random.cuh"
 #include "deep_gemm/fp8_gemm.cuh"
-#include "random.cuh"
 
 namespace {
 

@@ -173,7 +173,7 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_FSIZE, (28_000, resource.RLIM_INFINITY))
         questions = [{{**{JOB!r}, "gpu_hour_price": 1 + i / 100}} for i in range(6000)]
         try:
-            orrery.distributed.sweep(questions, {str(self.folder)!r}, client=client, progress=False, seconds=0.3)
+            orrery.distributed.sweep(questions, {str(self.folder)!r}, client=client, progress=False, seconds=1)
         except orrery.MachineFailed as error:
             print(error)
 """

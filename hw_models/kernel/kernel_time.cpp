@@ -139,11 +139,13 @@ KernelTime kernel_time(const Kernel& kernel, const ResolvedDevice& device,
   const double busy = seconds * busy_power(device, calibration);
   const double tensor = t.tensor_work * filling(work) * tensor_energy;
   const double streamed = t.memory_work * memory_energy;
+  // At the limit tiles that are not full read weights as fast as their clock lets them.
+  const double clocked = work.filled_m > 0 ? tensor + streamed : tensor;
   return {.time = Seconds(seconds),
           .body = Seconds(body * *curve.scale.value),
           .limit = longest(t, body, fixed),
           .energy = Joules(std::max(tensor, busy) + streamed),
-          .tensor = Joules(tensor > busy ? tensor + (work.filled_m > 0 ? streamed : 0) : 0)};
+          .tensor = Joules(tensor > busy ? clocked : 0)};
 }
 
 }  // namespace orrery

@@ -25,7 +25,9 @@ struct KernelTime {
   Seconds body;  // the part of it in which units work: without starts and the first wait for memory
   Limit limit = Limit::tensor;
   Joules energy;  // dynamic energy (above idle), for the power model
-  Joules tensor;  // all of it where tensor work is the larger part, which goes with the clock; or 0
+  // The part of it that goes with the clock: tensor work, and of products whose tiles are known
+  // also what they stream. 0: tensor work is not the larger part.
+  Joules tensor;
 };
 
 // Roofline of the limiting unit times the fitted efficiency, plus the curve's fixed time. GEMM

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from bench import Bench, relative_error
+from decode_experts import routing
 
 # experts, topk, hidden, ffn of one rank
 SHAPES = {"glm-5 tp8": (256, 8, 6144, 256), "deepseek-r1 tp8": (256, 8, 7168, 256),
@@ -55,20 +56,6 @@ def tiles_of(tokens):
     return (64, 32, 4) if tokens >= 1024 else (16, 32, 3)
 
 
-def routing(tokens, experts, topk, tile, device):
-    generator = torch.Generator().manual_seed(tokens)
-    chosen = torch.stack([torch.randperm(experts, generator=generator)[:topk]
-                          for _ in range(tokens)]).flatten().sort().values
-    counts = torch.bincount(chosen, minlength=experts).tolist()
-    blocks, slots, first = [], [], 0
-    for expert, count in enumerate(counts):
-        for start in range(0, count, tile):
-            blocks.append(expert)
-            slots += [first + start + i if start + i < count else -1 for i in range(tile)]
-        first += count
-    return tuple(torch.tensor(v, device=device, dtype=torch.int32) for v in (blocks, slots))
-
-
 class Product:
     """One weight for each expert, with the rows that come to it."""
 
@@ -103,7 +90,7 @@ class Product:
 def case(bench, name, tokens):
     experts, topk, hidden, ffn = SHAPES[name]
     rows, tiles = tokens * topk, tiles_of(tokens)
-    blocks, slots = routing(tokens, experts, topk, tiles[0], bench.device)
+    _, blocks, slots, reached = routing(tokens, experts, topk, bench.device, tokens, tiles[0])
     up = Product(bench, experts, rows, 2 * ffn, hidden)
     down = Product(bench, experts, rows, hidden, ffn)
     error = max(p.error(blocks, slots, tiles) for p in (up, down))
@@ -119,7 +106,7 @@ def case(bench, name, tokens):
                          ("sustained", bench.sustained(both, SECONDS))]:
         bench.out.line("sample", part=bench.program, kind="grouped_gemm", library="triton",
                        variant=name, mode=mode, input="fp8", rows=tokens, groups=experts,
-                       reached=len(set(blocks.tolist())), tile=tiles[0], hidden=hidden, ffn=ffn,
+                       reached=reached, tile=tiles[0], hidden=hidden, ffn=ffn,
                        flop=flop, filled=slots.shape[0] / rows, error=error, **timing)
 
 

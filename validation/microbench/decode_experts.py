@@ -51,17 +51,17 @@ def by_blocks(x, w, blocks, slots, n, k):
     return out
 
 
-def routing(rows, experts, topk, device, seed):
-    """Expert of each sorted row, ends of the experts' rows, blocks and slots of 16 rows."""
+def routing(rows, experts, topk, device, seed, tile=BLOCK):
+    """Ends of the experts' sorted rows, blocks and slots of `tile` rows, experts that have rows."""
     generator = torch.Generator().manual_seed(seed)
     chosen = torch.stack([torch.randperm(experts, generator=generator)[:topk]
                           for _ in range(rows)]).flatten().sort().values
     counts = torch.bincount(chosen, minlength=experts)
     blocks, slots, first = [], [], 0
     for expert, count in enumerate(counts.tolist()):
-        for start in range(0, count, BLOCK):
+        for start in range(0, count, tile):
             blocks.append(expert)
-            slots += [first + start + i if start + i < count else -1 for i in range(BLOCK)]
+            slots += [first + start + i if start + i < count else -1 for i in range(tile)]
         first += count
     def there(values):
         return torch.tensor(values, device=device, dtype=torch.int32)

@@ -34,10 +34,9 @@ std::int64_t plainly_filled_rows(double mean) {
 
 // Rows that the tiles of an expert with `mean` rows hold in a step of `all` rows; 0: not known.
 std::int64_t rows_in_tiles(const std::vector<TileRows>& tiles, std::int64_t all, double mean) {
-  std::int64_t filled = 0;
-  for (const TileRows& t : tiles)
-    if (all >= t.from) filled = filled_rows(mean, t.rows);
-  return filled;
+  const auto after =
+      std::find_if(tiles.begin(), tiles.end(), [&](const TileRows& t) { return t.from > all; });
+  return after == tiles.begin() ? 0 : filled_rows(mean, std::prev(after)->rows);
 }
 
 }  // namespace

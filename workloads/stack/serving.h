@@ -84,10 +84,10 @@ struct ServingKernels {
   // Experts of steps up to so many rows run in a library of their own.
   std::optional<Library> small_grouped_gemm;
   std::int64_t small_grouped_rows = 0;
-  // Rows of one expert that a tile of their products takes, by rows of the step. Empty: not known.
-  std::vector<TileRows> grouped_tiles;
   // So do those that rows are sent to (DeepEP and its like), of steps of any size.
   std::optional<Library> sent_grouped_gemm;
+  // Tiles of experts' products. Empty: not known.
+  std::vector<TileRows> grouped_tiles;
   // Products of absorbed latents, where a stack has them in 8 bits. Empty: in 16, by cuBLAS.
   std::optional<Library> absorbed_gemm;
   SmallKernels small;

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* accelerator_folder = "hw_models/catalog/accelerators";
-
 fs::path folder() { return data_root() / "hw_models" / "calibration"; }
 
 bool is_there(const fs::path& path) {

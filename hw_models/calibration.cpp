@@ -18,44 +18,44 @@ struct Parameter {
   double Curve::*member;
   Dimension dimension;  // none: a bare number
 };
-constexpr Dimension plain{};
+constexpr Dimension no_unit{};
 constexpr Parameter parameters[] = {
-    {"tensor_efficiency", &Curve::tensor_efficiency, plain},
-    {"k_half", &Curve::k_half, plain},
-    {"wave_exponent", &Curve::wave_exponent, plain},
-    {"tile_m", &Curve::tile_m, plain},
-    {"tile_n", &Curve::tile_n, plain},
-    {"tile_loss", &Curve::tile_loss, plain},
-    {"partial_tile", &Curve::partial_tile, plain},
-    {"row_cluster", &Curve::row_cluster, plain},
-    {"split_k", &Curve::split_k, plain},
+    {"tensor_efficiency", &Curve::tensor_efficiency, no_unit},
+    {"k_half", &Curve::k_half, no_unit},
+    {"wave_exponent", &Curve::wave_exponent, no_unit},
+    {"tile_m", &Curve::tile_m, no_unit},
+    {"tile_n", &Curve::tile_n, no_unit},
+    {"tile_loss", &Curve::tile_loss, no_unit},
+    {"partial_tile", &Curve::partial_tile, no_unit},
+    {"row_cluster", &Curve::row_cluster, no_unit},
+    {"split_k", &Curve::split_k, no_unit},
     {"split_start", &Curve::split_seconds, Seconds::dimension},
-    {"split_exposed", &Curve::split_exposed, plain},
-    {"most_splits", &Curve::most_splits, plain},
-    {"split_growth", &Curve::split_growth, plain},
-    {"split_waves", &Curve::split_waves, plain},
-    {"balanced", &Curve::balanced, plain},
+    {"split_exposed", &Curve::split_exposed, no_unit},
+    {"most_splits", &Curve::most_splits, no_unit},
+    {"split_growth", &Curve::split_growth, no_unit},
+    {"split_waves", &Curve::split_waves, no_unit},
+    {"balanced", &Curve::balanced, no_unit},
     {"block_start", &Curve::block_seconds, Seconds::dimension},
     {"tile_start", &Curve::tile_seconds, Seconds::dimension},
-    {"block_exposed", &Curve::block_exposed, plain},
-    {"resident_blocks", &Curve::resident_blocks, plain},
-    {"row_room", &Curve::row_room, plain},
-    {"dim_step", &Curve::dim_step, plain},
-    {"stream_width", &Curve::stream_width, plain},
-    {"misaligned_factor", &Curve::misaligned_factor, plain},
-    {"sector_factor", &Curve::sector_factor, plain},
-    {"packed_heads", &Curve::packed_heads, plain},
-    {"head_dim_exponent", &Curve::head_dim_exponent, plain},
-    {"memory_efficiency", &Curve::memory_efficiency, plain},
-    {"l2_efficiency", &Curve::l2_efficiency, plain},
-    {"special_efficiency", &Curve::special_efficiency, plain},
-    {"vector_efficiency", &Curve::vector_efficiency, plain},
+    {"block_exposed", &Curve::block_exposed, no_unit},
+    {"resident_blocks", &Curve::resident_blocks, no_unit},
+    {"row_room", &Curve::row_room, no_unit},
+    {"dim_step", &Curve::dim_step, no_unit},
+    {"stream_width", &Curve::stream_width, no_unit},
+    {"misaligned_factor", &Curve::misaligned_factor, no_unit},
+    {"sector_factor", &Curve::sector_factor, no_unit},
+    {"packed_heads", &Curve::packed_heads, no_unit},
+    {"head_dim_exponent", &Curve::head_dim_exponent, no_unit},
+    {"memory_efficiency", &Curve::memory_efficiency, no_unit},
+    {"l2_efficiency", &Curve::l2_efficiency, no_unit},
+    {"special_efficiency", &Curve::special_efficiency, no_unit},
+    {"vector_efficiency", &Curve::vector_efficiency, no_unit},
     {"saturation", &Curve::saturation_bytes, Bytes::dimension},
-    {"bytes_per_score", &Curve::bytes_per_score, plain},
-    {"epilogue_exposed", &Curve::epilogue_exposed, plain},
-    {"accumulate_exposed", &Curve::accumulate_exposed, plain},
-    {"energy_factor", &Curve::energy_factor, plain},
-    {"block_scale_factor", &Curve::block_scale_factor, plain},
+    {"bytes_per_score", &Curve::bytes_per_score, no_unit},
+    {"epilogue_exposed", &Curve::epilogue_exposed, no_unit},
+    {"accumulate_exposed", &Curve::accumulate_exposed, no_unit},
+    {"energy_factor", &Curve::energy_factor, no_unit},
+    {"block_scale_factor", &Curve::block_scale_factor, no_unit},
     {"fixed", &Curve::fixed_seconds, Seconds::dimension},
 };
 constexpr const char* role_names[3] = {"forward", "input_gradient", "weight_gradient"};
@@ -110,7 +110,7 @@ void read_parameters(const JsonValue& at, Curve& curve, bool factors) {
     if (!found) fail_unknown(at, key, value);
     if (factors)
       curve.*found->member *= value.number();
-    else if (found->dimension == plain)
+    else if (found->dimension == no_unit)
       curve.*found->member = value.number();
     else
       curve.*found->member = value.si(found->dimension);

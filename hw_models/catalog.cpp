@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view accelerator_folder = "hw_models/catalog/accelerators";
 constexpr std::string_view nic_folder = "hw_models/catalog/nics";
 constexpr std::string_view switch_folder = "hw_models/catalog/switches";
 constexpr std::string_view host_folder = "hw_models/catalog/hosts";
@@ -298,7 +297,7 @@ Host read_host(const JsonValue& file) {
 }
 
 Device load_device(const std::string& name) {
-  return read_device(load_catalog_entry(std::string(accelerator_folder), "accelerator", name));
+  return read_device(load_catalog_entry(accelerator_folder, "accelerator", name));
 }
 
 Nic load_nic(const std::string& name) {

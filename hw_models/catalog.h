@@ -74,6 +74,8 @@ std::vector<std::string> catalog_names(const std::string& folder);
 JsonValue load_catalog_entry(const std::string& folder, const std::string& kind,
                              const std::string& name);
 
+inline constexpr const char* accelerator_folder = "hw_models/catalog/accelerators";
+
 // What the entry is based on, as a name or a path that loads it; empty: it is an entry of its own.
 std::string catalog_base(const std::string& folder, const std::string& kind,
                          const std::string& name);

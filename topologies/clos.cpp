@@ -10,13 +10,12 @@
 #include <optional>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // Ports or links, where the product of a count and a ratio is a whole number but for rounding.
 std::int64_t ceil_count(double count) {
@@ -57,10 +56,6 @@ struct Ports {
     return down;
   }
 };
-
-std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators) {
-  return ceil_count(static_cast<double>(accelerators) * shape.ports_per_accelerator);
-}
 
 // Leaves of one plane at so many accelerators: full groups, and what the last one needs.
 std::int64_t leaves_of(const ClosShape& shape, std::int64_t accelerators) {
@@ -246,6 +241,10 @@ ClosShape bare_shape(const ScaleOut& out, std::int64_t accelerators) {
 }
 
 }  // namespace
+
+std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators) {
+  return ceil_count(static_cast<double>(accelerators) * shape.ports_per_accelerator);
+}
 
 std::int64_t ClosShape::switches(std::size_t tier) const {
   ORRERY_CHECK(tier < tiers.size(), "a tier that the shape does not have");

@@ -51,6 +51,9 @@ struct ClosShape {
   std::int64_t links_up(std::size_t tier) const;
 };
 
+// NICs of so many accelerators: ports in one plane.
+std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators);
+
 // At least one accelerator. Where a tier's radix is unknown, the shape that its reach implies: one
 // switch as large as it must be. Error when the wiring cannot join so many.
 ClosShape clos_shape(const Fabric& fabric, std::int64_t accelerators);

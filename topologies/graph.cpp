@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/base/whole.h"
 #include "topologies/scale_up.h"
 #include "topologies/torus.h"
 
 namespace orrery {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class Builder {
  public:

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "sim/base/text/enum_names.h"
+#include "sim/base/whole.h"
 #include "topologies/bisection.h"
 #include "topologies/clos.h"
 #include "topologies/scale_up.h"
@@ -18,8 +19,6 @@ namespace {
 
 // Hosts that fit one rack with their leaf: four of eight accelerators. Denser racks leave no room.
 constexpr std::int64_t in_rack = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Equal runs and equal switches of several domains or sites become one.
 void add(FabricParts& parts, const SwitchCount& more, std::int64_t times = 1) {
@@ -199,14 +198,6 @@ std::int64_t FabricParts::cable_count(std::string_view from, std::string_view to
   for (const CableRun& run : cables)
     if (run.from == from && run.to == to) sum += run.cables;
   return sum;
-}
-
-std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators) {
-  const double ports = static_cast<double>(accelerators) * shape.ports_per_accelerator;
-  // A product that is a whole number but for rounding is that number.
-  const double whole = std::round(ports);
-  return static_cast<std::int64_t>(std::abs(ports - whole) <= 1e-9 * ports ? whole
-                                                                           : std::ceil(ports));
 }
 
 LeafPlan::LeafPlan(const Fabric& fabric, const ClosShape& clos)

@@ -48,8 +48,6 @@ struct FabricParts {
 
 // "leaf", "spine", "core", then "tier-4".
 std::string tier_role(std::size_t tier);
-// NICs of so many accelerators: ports in one plane.
-std::int64_t ports_of(const ClosShape& shape, std::int64_t accelerators);
 
 // Which leaf the NICs of an accelerator are on, in every plane; all of them on one. The rule of
 // routing.h: NIC's number in the domain % rails is its rail, and NICs fill the leaves of a rail in

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 
+#include "sim/base/whole.h"
 #include "topologies/torus.h"
 
 namespace orrery {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::string role_of(const std::string& link, std::size_t level) {
   const std::string base = link.starts_with("nvlink") ? "nvswitch" : "scale-up-switch";

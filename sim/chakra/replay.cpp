@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 #include "sim/chakra/ground.h"
 #include "sim/chakra/program.h"
 #include "sim/chakra/transfers.h"
@@ -23,8 +24,6 @@ namespace {
 constexpr std::int64_t ticks_a_micro = 1'000'000;
 
 enum EventKind : std::uint32_t { node_ended, collective_ended, message_ended };
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // What a kernel takes whose trace says only what it does: the roofline of the device's peaks.
 class Roofline {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/base/whole.h"
+
 namespace orrery {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_forward(const Pass& pass) { return pass.kind == PassKind::forward; }
 

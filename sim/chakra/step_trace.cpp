@@ -19,7 +19,6 @@ namespace orrery {
 namespace {
 
 constexpr const char* flag = "--chakra-out";
-constexpr std::int64_t most_nodes = 20'000'000;  // as many as are read
 constexpr const char* trace_name = "step";
 
 void check_ranks(const Scenario& s) {
@@ -30,10 +29,11 @@ void check_ranks(const Scenario& s) {
 }
 
 void check_nodes(std::int64_t nodes) {
-  if (nodes > most_nodes)
-    throw Error({.file = flag,
-                 .found = fmt::format("{} nodes or more", nodes),
-                 .expected = fmt::format("at most {}: use a smaller global batch", most_nodes)});
+  if (nodes > most_trace_nodes)
+    throw Error(
+        {.file = flag,
+         .found = fmt::format("{} nodes or more", nodes),
+         .expected = fmt::format("at most {}: use a smaller global batch", most_trace_nodes)});
 }
 
 constexpr int group_slots = 2 * step_group_count;

@@ -25,7 +25,6 @@ namespace {
 constexpr const char* schema_version = "0.0.4";
 constexpr const char* domain_attribute = "ranks_per_domain";  // ours: others skip it
 constexpr std::uintmax_t most_file_bytes = UINT64_C(1) << 31;
-constexpr std::size_t most_nodes = 20'000'000;
 constexpr double most_bytes = 1e18, most_operations = 1e24;
 constexpr std::uint64_t most_micros = 9'000'000'000'000;  // 104 days
 
@@ -234,8 +233,8 @@ RankTrace rank_of(const std::filesystem::path& file, std::int64_t& ranks_per_dom
     if (a.name() == domain_attribute) ranks_per_domain = whole_within(a, 1e6, place);
   while (messages.left()) {
     out.nodes.push_back(node_of(messages.next<chakra::Node>("a Node"), out.file));
-    if (out.nodes.size() > most_nodes)
-      place.fail("too many nodes", fmt::format("at most {}", most_nodes));
+    if (out.nodes.size() > most_trace_nodes)
+      place.fail("too many nodes", fmt::format("at most {}", most_trace_nodes));
   }
   return out;
 }
@@ -400,10 +399,10 @@ Traces read_traces(const std::vector<std::filesystem::path>& places,
   for (const NamedFile& file : files) {
     out.ranks.push_back(rank_of(file.file, out.ranks_per_domain));
     nodes += out.ranks.back().nodes.size();
-    if (nodes > most_nodes)
+    if (nodes > most_trace_nodes)
       throw Error({.file = out.ranks.back().file,
                    .found = "more nodes in all",
-                   .expected = fmt::format("at most {}", most_nodes)});
+                   .expected = fmt::format("at most {}", most_trace_nodes)});
   }
   std::filesystem::path group_file = groups;
   if (group_file.empty()) {

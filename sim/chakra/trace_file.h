@@ -15,6 +15,9 @@ namespace orrery {
 // The name of the groups' file that stands beside the traces of a folder.
 inline constexpr const char* trace_groups_name = "comm_group.json";
 
+// Nodes of all ranks together that are read or written at most.
+inline constexpr std::int64_t most_trace_nodes = 20'000'000;
+
 // A file's bytes: metadata first, then nodes in their order.
 std::string trace_bytes(const std::vector<TraceNode>& nodes, std::int64_t ranks_per_domain);
 // {"NAME": [ranks]}, as ASTRA-sim reads it with --comm-group-configuration.

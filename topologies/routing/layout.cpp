@@ -7,14 +7,11 @@
 
 #include "sim/base/errors/check.h"
 #include "sim/base/sorting.h"
+#include "sim/base/whole.h"
 #include "topologies/routing/routing.h"
 
 namespace orrery {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-constexpr std::int32_t whole_switch = -2;  // LinkFault::core of a fault of the spine itself
 
 std::int32_t narrow(std::int64_t value) {
   CHECK_THAT(value >= INT32_MIN && value <= INT32_MAX, "switches are counted in 32 bits");

@@ -13,8 +13,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::int32_t whole_switch = -2;
-
 template <class Fault>
 std::span<const Fault> at(const std::vector<Fault>& faults, std::int64_t where) {
   if (faults.empty()) return {};

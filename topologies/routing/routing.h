@@ -73,6 +73,9 @@ struct RoutingOptions {
 };
 RoutingOptions routing_of(const Fabric& fabric);
 
+// LinkFault::core of a fault of the spine itself.
+inline constexpr std::int32_t whole_switch = -2;
+
 // Paths from structure, no tables of them. `fabric` must outlive the router.
 //
 // A NIC's rail is its number in the domain % rails (fat_tree: one rail). Where a group has several

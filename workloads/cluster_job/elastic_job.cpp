@@ -19,7 +19,7 @@ namespace {
 constexpr const char* elastic_columns_page = "workloads/cluster_job/elastic_job.h";
 constexpr double ps_of_second = 1e12;
 constexpr double longest_step_s = 86'400;  // a longer one is a mistake of its row
-constexpr std::int64_t most_batch = INT64_C(1'000'000'000), most_steps = INT64_C(10'000'000);
+constexpr std::int64_t most_batch = INT64_C(1'000'000'000), most_target_steps = INT64_C(10'000'000);
 
 double on_line(double from, double to, double share) { return from + (to - from) * share; }
 
@@ -55,7 +55,7 @@ void add_row(const CsvRow& row, SpeedRows& rows) {
   sample.sync_ps = picoseconds(row, "sync_s");
   if (sample.sync_ps >= sample.pass_ps) row.fail("sync_s", "less than pass_s");
   rows.samples.push_back(sample);
-  const BatchSteps steps{sample.batch, whole(row, "steps_to_target", most_steps)};
+  const BatchSteps steps{sample.batch, whole(row, "steps_to_target", most_target_steps)};
   const auto known = std::find_if(rows.batches.begin(), rows.batches.end(),
                                   [&](const BatchSteps& b) { return b.batch == steps.batch; });
   if (known == rows.batches.end())

@@ -33,7 +33,7 @@ FleetTime local_time(const CsvRow& row, const std::string& column) {
 
 // As the tables' own pages have it: what ran out of its time, or of its host, counts as failed
 // (https://github.com/S-Lab-System-Group/HeliosData, https://github.com/InternLM/AcmeTrace).
-JobFate fate_of(const CsvRow& row) {
+JobFate helios_fate(const CsvRow& row) {
   constexpr std::pair<std::string_view, JobFate> fates[] = {
       {"COMPLETED", JobFate::completed}, {"CANCELLED", JobFate::cancelled},
       {"FAILED", JobFate::failed},       {"TIMEOUT", JobFate::failed},
@@ -69,7 +69,7 @@ ClusterJobs parse_helios_jobs(std::string_view text, const std::string& file) {
                .gpus = job_gpus(row, "gpu_num", gpus),
                .queue = maker.queue_called(row.text(queue)),
                .user = maker.user_called(row.text("user")),
-               .fate = fate_of(row)},
+               .fate = helios_fate(row)},
               std::nullopt);
   }
   left_out.note(maker);

@@ -14,7 +14,7 @@ namespace {
 // Phases of a pod that ended otherwise, by the lifecycle of Kubernetes:
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/. Those that run as the record
 // ends have an end there.
-JobFate fate_of(const CsvRow& row) {
+JobFate openb_fate(const CsvRow& row) {
   return row.text("pod_phase") == "Failed" ? JobFate::failed : JobFate::completed;
 }
 
@@ -52,7 +52,7 @@ ClusterJobs parse_openb_jobs(std::string_view text, const std::string& file) {
     ClusterJob job{.submit = seconds_in(row, "creation_time"),
                    .length = length_between(row, "scheduled_time", "deletion_time", seconds_in),
                    .queue = maker.queue_called(""),
-                   .fate = fate_of(row)};
+                   .fate = openb_fate(row)};
     ask(row, gpus, job);
     maker.add(i, job, std::nullopt);
   }

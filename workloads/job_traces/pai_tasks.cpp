@@ -22,9 +22,9 @@ namespace orrery {
 namespace {
 
 // As the table is published, its header in a file beside it.
-constexpr std::array<const char*, 10> columns = {"job_name",   "task_name", "inst_num", "status",
-                                                 "start_time", "end_time",  "plan_cpu", "plan_mem",
-                                                 "plan_gpu",   "gpu_type"};
+constexpr std::array<const char*, 10> pai_columns = {
+    "job_name", "task_name", "inst_num", "status",   "start_time",
+    "end_time", "plan_cpu",  "plan_mem", "plan_gpu", "gpu_type"};
 constexpr std::size_t status_column = 3;
 
 // "Only 'Terminated' tasks are successful", and times are "translated to Unix time in UTC+8" those
@@ -37,12 +37,13 @@ constexpr std::pair<std::string_view, JobFate> fates[] = {{"Terminated", JobFate
 constexpr FleetTime east_of_greenwich{INT64_C(8) * 3'600 * 1'000'000};
 
 CsvTable bare_table(std::string_view text, const std::string& file) {
-  CsvTable table{.file = file, .header = {columns.begin(), columns.end()}, .rows = {}, .lines = {}};
+  CsvTable table{
+      .file = file, .header = {pai_columns.begin(), pai_columns.end()}, .rows = {}, .lines = {}};
   for (std::size_t number = 0; !text.empty();) {
     const std::string_view line = next_line(text, number);
     if (is_blank(line)) continue;
     const std::vector<std::string_view> fields = fields_of(line, ',');
-    if (fields.size() != columns.size())
+    if (fields.size() != pai_columns.size())
       fail_fields(table, number, fields.size(), "10, as pai_task_table.csv has");
     table.rows.emplace_back(fields.begin(), fields.end());
     table.lines.push_back(number);
@@ -144,7 +145,7 @@ class PaiReader {
 
 bool is_pai_task(std::string_view line) {
   const auto commas = static_cast<std::size_t>(std::count(line.begin(), line.end(), ','));
-  if (commas != columns.size() - 1) return false;
+  if (commas != pai_columns.size() - 1) return false;
   return fate_called(fields_of(line, ',')[status_column]).has_value();
 }
 

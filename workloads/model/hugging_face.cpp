@@ -13,9 +13,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t max_size = std::int64_t{1} << 28;
-constexpr std::int64_t max_layers = 16384;
-
 enum class ConfigType : std::uint8_t {
   llama,
   mistral,
@@ -164,13 +161,13 @@ std::string name_of(const std::string& file) {
 
 std::int64_t HuggingFaceFields::required(std::string_view key) const {
   asked->emplace(key);
-  return json.at(key).integer(1, max_size);
+  return json.at(key).integer(1, max_model_size);
 }
 
 std::int64_t HuggingFaceFields::optional(std::string_view key, std::int64_t fallback) const {
   asked->emplace(key);
   const auto value = json.find(key);
-  return value ? value->integer(0, max_size) : fallback;
+  return value ? value->integer(0, max_model_size) : fallback;
 }
 
 std::int64_t HuggingFaceFields::nullable(std::string_view key, std::int64_t absent) const {
@@ -186,7 +183,7 @@ bool HuggingFaceFields::flag(std::string_view key, bool fallback) const {
 
 std::int64_t HuggingFaceFields::layers(std::string_view key) const {
   asked->emplace(key);
-  return json.at(key).integer(1, max_layers);
+  return json.at(key).integer(1, max_model_layers);
 }
 
 std::int64_t HuggingFaceFields::dense_layers(std::int64_t count, std::int64_t fallback) const {

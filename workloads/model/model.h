@@ -12,6 +12,10 @@
 
 namespace orrery {
 
+// What a shape's sizes and its layers are at most: far above any that was published.
+inline constexpr std::int64_t max_model_size = std::int64_t{1} << 28;
+inline constexpr std::int64_t max_model_layers = 16384;
+
 enum class MixerKind : std::uint8_t { attention, mla, mamba2, gated_delta, none };
 enum class FfnKind : std::uint8_t { dense, moe, none };
 enum class Activation : std::uint8_t { gelu, relu, squared_relu, swiglu, geglu };

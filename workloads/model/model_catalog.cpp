@@ -21,16 +21,13 @@ namespace fs = std::filesystem;
 
 // Limits of single sizes: far above any model, low enough that no product overflows unnoticed
 // before check_model looks at the whole.
-constexpr std::int64_t max_size = std::int64_t{1} << 28;
-constexpr std::int64_t max_layers = 16384;
-
 std::int64_t size_at(const JsonValue& object, std::string_view key) {
-  return object.at(key).integer(1, max_size);
+  return object.at(key).integer(1, max_model_size);
 }
 
 std::int64_t optional_size(const JsonValue& object, std::string_view key, std::int64_t fallback) {
   const auto value = object.find(key);
-  return value ? value->integer(0, max_size) : fallback;
+  return value ? value->integer(0, max_model_size) : fallback;
 }
 
 bool flag_at(const JsonValue& object, std::string_view key) {
@@ -151,8 +148,8 @@ LayerClass read_layer(const JsonValue& at) {
 }
 
 void limit_layers(const Model& model, std::int64_t more, const JsonValue& at) {
-  if (model.layer_count() + more > max_layers) {
-    at.fail(fmt::format("at most {} layers", max_layers),
+  if (model.layer_count() + more > max_model_layers) {
+    at.fail(fmt::format("at most {} layers", max_model_layers),
             fmt::format("{} layers", model.layer_count() + more));
   }
 }
@@ -160,7 +157,7 @@ void limit_layers(const Model& model, std::int64_t more, const JsonValue& at) {
 // "layers": groups in order, each a layer or a pattern of layers, `count` times.
 void read_groups(Model& model, const JsonValue& groups) {
   for (const JsonValue& group : groups.items()) {
-    const std::int64_t count = group.at("count").integer(1, max_layers);
+    const std::int64_t count = group.at("count").integer(1, max_model_layers);
     std::vector<LayerClass> pattern;
     if (group.has("pattern")) {
       group.expect_only({"count", "pattern"});

@@ -22,6 +22,11 @@ struct RankShape {
   bool sequence_parallel = false;
 };
 
+// What one of so many ranks has of `n` heads or columns; where ranks are more, they share them.
+inline std::int64_t split(std::int64_t n, std::int64_t ways) {
+  return std::max<std::int64_t>(1, n / ways);
+}
+
 // Appends the operations of one phase of one layer to a segment. All methods are for one rank.
 class LayerOperations {
  public:

@@ -2,17 +2,14 @@
 // Builds the operations of Mamba-2 layers: projections, convolution, scan in chunks, gated norm.
 #include <algorithm>
 
+#include "sim/base/whole.h"
 #include "workloads/operations/layer_operations.h"
 
 namespace orrery {
 namespace {
 
 // Tokens of a chunk in Megatron-Core's mixer and in Nemotron's configurations.
-constexpr std::int64_t chunk = 128;
-
-std::int64_t split(std::int64_t n, std::int64_t ways) {
-  return std::max<std::int64_t>(1, n / ways);
-}
+constexpr std::int64_t scan_chunk = 128;
 
 }  // namespace
 
@@ -66,7 +63,7 @@ void LayerOperations::mamba_scan(LayerProgram& p, const Mixer& mixer) const {
     mamba_kernel(p.forward, Label::attention, bytes, bytes, 0, 1);
     return;
   }
-  const double chunks = sequences * static_cast<double>((shape_.q_length + chunk - 1) / chunk);
+  const double chunks = sequences * static_cast<double>(ceil_div(shape_.q_length, scan_chunk));
   const double states = 4 * chunks * inner * state;
   const auto tokens = static_cast<double>(shape_.tokens);
   const auto operations = [&](const ScanPass& pass) {

@@ -7,10 +7,6 @@
 namespace orrery {
 namespace {
 
-std::int64_t split(std::int64_t n, std::int64_t ways) {
-  return std::max<std::int64_t>(1, n / ways);
-}
-
 // Of the random numbers of all scores.
 double dropout_operations(const Kernel& kernel, const StackDropout& dropout) {
   const bool flash = kernel.library == Library::flash2;

@@ -31,7 +31,7 @@ std::int64_t draw_from(const LognormalLength& l, RandomStream& random) {
   return static_cast<std::int64_t>(std::clamp(std::round(drawn), 1.0, static_cast<double>(l.cap)));
 }
 
-constexpr std::string_view form =
+constexpr std::string_view lengths_form =
     "tokens, uniform:LOW:HIGH, ratio:NOMINAL:SHARE or lognormal:MEDIAN:SIGMA:CAP";
 
 class LengthText {
@@ -53,7 +53,7 @@ class LengthText {
     double value = 0;
     const char* const end = parts_[part].data() + parts_[part].size();
     const auto read = std::from_chars(parts_[part].data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value)) fail(form);
+    if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value)) fail(lengths_form);
     return value;
   }
   std::int64_t tokens(std::size_t part) const {
@@ -97,7 +97,7 @@ Length parse_length(std::string_view text, const std::string& flag) {
       parts.fail("a median of 1 or more, no negative sigma");
     return length;
   }
-  parts.fail(form);
+  parts.fail(lengths_form);
 }
 
 }  // namespace orrery

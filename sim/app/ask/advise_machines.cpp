@@ -88,7 +88,7 @@ bool any_runs(const std::vector<AdvisedMachine>& machines) {
   return !machines.empty() && machines.front().runs;
 }
 
-ExitCode code_of(const AdvisedMachines& machines) {
+ExitCode code_of_machines(const AdvisedMachines& machines) {
   return any_runs(machines.ranked) || machines.stopped_early ? ExitCode::answer
                                                              : ExitCode::cannot_exist;
 }
@@ -104,7 +104,7 @@ AnswerVerdict verdict_of(const std::vector<AdvisedMachine>& machines) {
 WholeAnswer whole_of(const JsonValue& whole, const AdvisedMachines& machines) {
   return {{.json = answer_json({.command = "advise", .question = whole.raw()},
                                verdict_of(machines.ranked), json_of(machines)),
-           .code = code_of(machines)},
+           .code = code_of_machines(machines)},
           document_of(machines, true)};
 }
 
@@ -130,7 +130,7 @@ ExitCode advise_machines(const JsonValue& settings, const Given& given, const Co
     write_result(indented_text(whole_of(whole, machines).machines.json));
   else
     write_result(page(document_of(machines, common.markdown), common));
-  return unless_stopped(code_of(machines));
+  return unless_stopped(code_of_machines(machines));
 }
 
 }  // namespace orrery

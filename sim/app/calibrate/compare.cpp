@@ -30,10 +30,6 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, status);
 }
 
-fs::path measured_folder(const std::string& device) {
-  return data_root() / "hw_models/calibration" / device / "measured";
-}
-
 // NCCL's conditions say where reductions in the switch were off.
 bool multicast_of(const MeasuredLog& log) {
   for (const RunConditions& c : log.conditions)

@@ -126,10 +126,6 @@ std::string machines_text(const MeasuredLog& log) {
   return text.empty() ? "" : "\nMeasured on\n" + text;
 }
 
-fs::path measured_folder(const std::string& device) {
-  return data_root() / "hw_models/calibration" / device / "measured";
-}
-
 void write_plots(const MeasuredLog& log, const std::string& device, const fs::path& folder) {
   for (const PlotPage& page : calibration_plots(log, load_machine(device, false))) {
     const fs::path file = folder / (page.name + ".svg");

@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t most_points = 20;  // of a chart
-constexpr double least_share = 0.0005;   // of a part that shows
+constexpr std::size_t most_points = 20;      // of a chart
+constexpr double least_part_share = 0.0005;  // of a part that shows
 
 struct FleetPoint {
   std::string name;
@@ -134,7 +134,7 @@ Chart share_chart(const JsonValue& answer, const std::vector<FleetPoint>& points
       for (const JsonValue& run : point.runs)
         if (const auto part = run.at("gpu_share").find(parts[i].key)) sum += part->number();
       const double share = sum / static_cast<double>(point.runs.size());
-      if (share < least_share) continue;
+      if (share < least_part_share) continue;
       shows = true;
       values.push_back(
           {{"point", point.name}, {"part", parts[i].name}, {"order", i}, {"percent", 100 * share}});

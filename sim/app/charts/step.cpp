@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t most_bars = 12;
-constexpr double least_share = 0.0005;  // of a bar that shows
+constexpr double least_bar_share = 0.0005;  // of a bar that shows
 
 // Parts of the step on the stage that paces it.
 Chart time_chart(const std::string& of, const JsonValue& prediction) {
@@ -28,7 +28,7 @@ Chart time_chart(const std::string& of, const JsonValue& prediction) {
   for (int i = 0; i < label_count; ++i) {
     const auto label = static_cast<Label>(i);
     const auto part = stages[stage].find(json_key(to_text(label)) + "_s");
-    if (part && part->number() > least_share * step)
+    if (part && part->number() > least_bar_share * step)
       values.push_back({{"part", std::string(phrase(label))},
                         {"seconds", part->number()},
                         {"percent", 100 * part->number() / step}});
@@ -91,7 +91,7 @@ Chart sensitivity_chart(const std::string& of, const JsonValue& assumptions) {
   std::size_t rows = 0;
   for (const JsonValue& a : assumptions.items()) {
     const double low = a.at("effect_low").number(), high = a.at("effect_high").number();
-    if (rows == most_bars || std::max(std::abs(low), std::abs(high)) < least_share) break;
+    if (rows == most_bars || std::max(std::abs(low), std::abs(high)) < least_bar_share) break;
     for (const auto& [end, effect] : {std::pair{"low", low}, std::pair{"high", high}})
       values.push_back({{"value", a.at("path").text()},
                         {"end", std::string("at the ") + end + " end of its range"},

@@ -4,6 +4,8 @@
 
 namespace orrery {
 
+std::string time_text(double seconds) { return to_text(Seconds(seconds)); }
+
 Document said(const std::string& words) {
   Document document(true);
   document.paragraph(words);

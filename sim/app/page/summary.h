@@ -29,6 +29,9 @@ struct Summary {
 // Of an answer for machines, of any command. Errors name what an answer changed by hand lacks.
 Summary summary_of(const JsonValue& answer);
 
+// A time as pages show it: "4.06 s".
+std::string time_text(double seconds);
+
 // A document of one paragraph: what a simple number rests on.
 Document said(const std::string& words);
 

@@ -13,24 +13,22 @@
 namespace orrery {
 namespace {
 
-std::string seconds(double value) { return to_text(Seconds(value)); }
-
 // A time of nobody is not known.
 std::string time_at(const JsonValue& spread, const char* key) {
-  return spread.find(key) ? seconds(spread.at(key).number()) : "-";
+  return spread.find(key) ? time_text(spread.at(key).number()) : "-";
 }
 
 std::string interval(const SeedMean& mean, std::size_t runs) {
   if (runs < 2) return "one run";
-  return fmt::format("90% interval {} to {} over {} runs", seconds(std::max(0.0, mean.low)),
-                     seconds(mean.high), runs);
+  return fmt::format("90% interval {} to {} over {} runs", time_text(std::max(0.0, mean.low)),
+                     time_text(mean.high), runs);
 }
 
 KeyNumber mean_number(const char* name, const std::vector<JsonValue>& runs, const char* key,
                       const Document& behind) {
   const std::optional<SeedMean> mean = mean_of_runs(runs, key);
   if (!mean) return {name, "-", "of no job", behind};
-  return {name, seconds(mean->mean), interval(*mean, runs.size()), behind};
+  return {name, time_text(mean->mean), interval(*mean, runs.size()), behind};
 }
 
 Document behind_waits(const JsonValue& first) {
@@ -57,7 +55,7 @@ Document behind_shares(const JsonValue& first) {
   return document;
 }
 
-std::vector<KeyNumber> numbers_of(const JsonValue& point) {
+std::vector<KeyNumber> fleet_numbers(const JsonValue& point) {
   const std::vector<JsonValue> runs = point.at("runs").items();
   const JsonValue first = point.at("first");
   const JsonValue spread = first.at("wait_s"), shares = first.at("gpu_share"),
@@ -94,7 +92,7 @@ Summary fleet_summary(const JsonValue& answer) {
   const JsonValue verdict = answer.at("verdict");
   if (const auto fits = verdict.find("fits")) summary.good = fits->boolean();
   if (summary.good == false) summary.verdict = "No point keeps all limits. " + summary.verdict;
-  if (point.find("first")) summary.numbers = numbers_of(point);
+  if (point.find("first")) summary.numbers = fleet_numbers(point);
   return summary;
 }
 

@@ -49,7 +49,7 @@ std::string range_of(const JsonValue& detail, const char* low, const char* high,
   return from && to ? fmt::format("{} to {}", text(from->number()), text(to->number())) : "";
 }
 
-std::vector<KeyNumber> numbers_of(const JsonValue& point, const JsonValue& detail) {
+std::vector<KeyNumber> plan_numbers(const JsonValue& point, const JsonValue& detail) {
   std::vector<KeyNumber> numbers = {
       {"machine", grouped(point.at("gpus").integer()) + " GPUs", point.at("cluster").text(),
        said(fmt::format("{}, and {} spare. {}", short_layout(point.at("layout")),
@@ -93,7 +93,7 @@ Summary plan_summary(const JsonValue& answer) {
       point.at("cluster").text(),
       answer.at("stopped_early").boolean() ? ", of what was searched before it was stopped" : "",
       detail->at("why").text());
-  summary.numbers = numbers_of(point, *detail);
+  summary.numbers = plan_numbers(point, *detail);
   return summary;
 }
 

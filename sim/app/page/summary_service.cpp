@@ -12,8 +12,6 @@
 namespace orrery {
 namespace {
 
-std::string seconds(double value) { return to_text(Seconds(value)); }
-
 Document behind_steps(const JsonValue& point) {
   Document document(true);
   if (!point.at("bottleneck").text().empty()) document.paragraph(point.at("bottleneck").text());
@@ -33,11 +31,11 @@ Document behind_steps(const JsonValue& point) {
 std::string mean_range(const JsonValue& ranges, const char* what) {
   const auto one = ranges.find(what);
   if (!one || !one->find("mean_low_s")) return "";
-  return fmt::format("90% range of the mean {} to {}", seconds(one->at("mean_low_s").number()),
-                     seconds(one->at("mean_high_s").number()));
+  return fmt::format("90% range of the mean {} to {}", time_text(one->at("mean_low_s").number()),
+                     time_text(one->at("mean_high_s").number()));
 }
 
-std::vector<KeyNumber> numbers_of(const JsonValue& point) {
+std::vector<KeyNumber> service_numbers(const JsonValue& point) {
   const Document behind = behind_steps(point);
   const JsonValue latency = point.at("latency"), throughput = point.at("throughput"),
                   ranges = point.at("ranges");
@@ -45,8 +43,8 @@ std::vector<KeyNumber> numbers_of(const JsonValue& point) {
   for (const auto& [key, label] :
        {std::pair{"ttft", "first token (TTFT)"}, {"tpot", "token (TPOT)"}}) {
     const JsonValue one = latency.at(key);
-    numbers.push_back({std::string(label) + ", median", seconds(one.at("p50_s").number()),
-                       "95th percentile " + seconds(one.at("p95_s").number()), behind});
+    numbers.push_back({std::string(label) + ", median", time_text(one.at("p50_s").number()),
+                       "95th percentile " + time_text(one.at("p95_s").number()), behind});
     if (const std::string range = mean_range(ranges, key); !range.empty())
       numbers.back().detail += "; " + range;
   }
@@ -94,7 +92,7 @@ Summary service_summary(const JsonValue& answer) {
         fmt::format("{} GPUs of {}{}.", grouped(point.at("deployment").at("gpus").integer()),
                     question.at("cluster").reference(),
                     point.at("varied").text().empty() ? "" : ": " + point.at("varied").text());
-  summary.numbers = numbers_of(point);
+  summary.numbers = service_numbers(point);
   return summary;
 }
 

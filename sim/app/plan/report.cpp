@@ -17,10 +17,6 @@
 namespace orrery {
 namespace {
 
-const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
-  return file.plan.choices[p.choice];
-}
-
 std::string limit_text(const std::string& name, double value) {
   if (name == "deadline") return days_text(Seconds(value));
   if (name == "budget" || name == "capital") return money_text(value);

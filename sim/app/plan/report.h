@@ -20,6 +20,10 @@ namespace orrery {
 std::vector<std::optional<std::size_t>> job_answers(const PlanFile& file, const PlanResult& result);
 bool same_job(const PlanChoice& a, const PlanChoice& b);
 
+inline const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
+  return file.plan.choices[p.choice];
+}
+
 Document plan_document(const PlanFile& file, const PlanResult& result,
                        const std::optional<PlanDetail>& detail, std::size_t width = page_width);
 // SI units in the key names; what follows an answer's head.

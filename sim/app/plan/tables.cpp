@@ -18,7 +18,7 @@ constexpr std::size_t most_front = 12;
 
 std::string count(std::int64_t n) { return grouped(n); }
 
-std::string number(double v, int digits = 3) {
+std::string figure(double v, int digits = 3) {
   if (!(std::abs(v) < 1e9)) return "-";
   if (std::abs(v) >= 999.5) return grouped(v);
   if (v > 0 && v < 0.0001) return "<0.0001";
@@ -74,20 +74,20 @@ Counted counted_by(PlanObjective objective, const std::vector<PlanPoint>& points
 std::string cost_cell(const PlanPoint& p, double dollars) {
   if (p.stalls()) return "-";
   if (!p.cost_known()) return "unknown";
-  return number(dollars) + (p.unknown_costs.empty() ? "" : "+");
+  return figure(dollars) + (p.unknown_costs.empty() ? "" : "+");
 }
 
 std::vector<std::string> point_cells(const PlanPoint& p, const Counted& counted, bool limited) {
   std::vector<std::string> cells = {
-      number(p.step.best.step_time.si()),
+      figure(p.step.best.step_time.si()),
       fmt::format("{:.1f}", 100 * p.step.mfu),
       p.effective < 0.001 ? "0" : fmt::format("{:.1f}", 100 * p.effective),
-      p.stalls() ? "never" : number(p.finish.si() / seconds_per_day),
+      p.stalls() ? "never" : figure(p.finish.si() / seconds_per_day),
       cost_cell(p, p.cost / 1e6),
       counted.amount == nullptr ? cost_cell(p, p.dollars_per_million_tokens)
       : p.stalls()              ? "-"
-                                : number(p.*counted.amount / counted.unit),
-      number(p.facility_peak / 1e6)};
+                                : figure(p.*counted.amount / counted.unit),
+      figure(p.facility_peak / 1e6)};
   if (limited) cells.push_back(verdict(p));
   return cells;
 }
@@ -231,7 +231,7 @@ void add_point_table(Document& document, const PlanFile& file, const PlanResult&
     std::vector<std::string> row = {(best.contains(i) ? "*" : "") + mark,
                                     choice.question.cluster.name, count(p.gpus)};
     for (const std::size_t v : shown) row.push_back(choice.values[v]);
-    if (budgets) row.push_back(number(choice.goal.tokens / 1e12));
+    if (budgets) row.push_back(figure(choice.goal.tokens / 1e12));
     if (p.step.fits)
       for (std::string& cell : point_cells(p, counted, limited)) row.push_back(std::move(cell));
     else
@@ -262,9 +262,9 @@ void add_front(Document& document, const PlanFile& file, const PlanResult& resul
   const std::size_t all = result.front.size(), rows = std::min(all, most_front);
   for (std::size_t r = 0; r < rows; ++r) {
     const PlanPoint& p = result.front[rows == 1 ? 0 : r * (all - 1) / (rows - 1)];
-    std::vector<std::string> row = {number(p.finish.si() / seconds_per_day),
-                                    cost_cell(p, p.cost / 1e6), number(p.facility_peak / 1e6)};
-    if (counted.amount != nullptr) row.push_back(number(p.*counted.amount / counted.unit));
+    std::vector<std::string> row = {figure(p.finish.si() / seconds_per_day),
+                                    cost_cell(p, p.cost / 1e6), figure(p.facility_peak / 1e6)};
+    if (counted.amount != nullptr) row.push_back(figure(p.*counted.amount / counted.unit));
     row.push_back(point_name(file, p));
     if (limited) row.push_back(verdict(p));
     table.add(row);
@@ -289,8 +289,8 @@ void add_power_curve(Document& document, const PlanFile& file, const PlanResult&
     for (const PlanPoint* p : points) {
       const double useful = p->feasible ? p->tokens_per_second * p->effective : 0;
       table.add({to_text(Watts(power)), file.plan.choices[p->choice].question.cluster.name,
-                 count(p->gpus), p->feasible ? number(useful / 1e6) : "-",
-                 p->feasible ? number(useful / (p->facility_peak / 1e3)) : "-",
+                 count(p->gpus), p->feasible ? figure(useful / 1e6) : "-",
+                 p->feasible ? figure(useful / (p->facility_peak / 1e3)) : "-",
                  bar(most > 0 ? useful / most : 0, 24)});
     }
   document.table(std::move(table));
@@ -325,7 +325,7 @@ void add_speedups(Document& document, const PlanFile& file, const PlanResult& re
          file.plan.choices[p.choice].question.cluster.name + " x " + count(p.gpus),
          to_text(p.step.best.step_time),
          fmt::format("{:.1f}%", 100 * (base->step.best.step_time / p.step.best.step_time - 1)),
-         number(p.finish.si() / seconds_per_day), grouped(hours),
+         figure(p.finish.si() / seconds_per_day), grouped(hours),
          p.cost_known() ? money_text(base->cost - p.cost) : "unknown"});
   }
   document.table(std::move(table));

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::size_t most_names = 4;
 
-const PlanChoice& choice_of(const PlanFile& file, const PlanPoint& p) {
-  return file.plan.choices[p.choice];
-}
-
 std::string names_text(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(most_names, names.size());
   std::string text = joined(std::span(names).first(shown), "; ");

@@ -57,14 +57,14 @@ std::string context_text(const Layout& l) {
 
 // A decision that has a column where the listed layouts differ in it, and a place in the line above
 // the table (`common`) where they do not.
-struct Decision {
+struct DecisionColumn {
   const char* header;
   Align align;
   std::function<std::string(const Layout&)> cell;
   std::function<std::string(const Layout&)> common;  // empty text: goes without saying
 };
 
-Decision size_of(const char* header, std::int64_t Layout::*size) {
+DecisionColumn size_of(const char* header, std::int64_t Layout::*size) {
   return {.header = header,
           .align = Align::right,
           .cell = [=](const Layout& l) { return std::to_string(l.*size); },
@@ -88,7 +88,7 @@ std::string offload_column(const Layout& l) {
   return text.empty() ? "-" : text;
 }
 
-std::vector<Decision> optional_decisions() {
+std::vector<DecisionColumn> optional_decisions() {
   return {
       size_of("VPP", &Layout::vpp),
       {"CP", Align::left, context_text,
@@ -122,8 +122,8 @@ std::vector<Decision> optional_decisions() {
 }
 
 // Splits the decisions into those with a column and a line of what is common to all rows.
-std::vector<Decision> differing(const std::vector<Row>& rows, std::string& common) {
-  std::vector<Decision> columns;
+std::vector<DecisionColumn> differing(const std::vector<Row>& rows, std::string& common) {
+  std::vector<DecisionColumn> columns;
   std::vector<std::string> shared;
   // One search has one answer to this, and it means nothing where TP is 1.
   const bool mixed = std::any_of(rows.begin(), rows.end(),
@@ -133,7 +133,7 @@ std::vector<Decision> differing(const std::vector<Row>& rows, std::string& commo
       shared.push_back(fmt::format("{}sequence parallelism{}", l.sequence_parallel ? "" : "no ",
                                    mixed ? " where TP is above 1" : ""));
   const Layout& first = rows.front().candidate.layout;
-  for (Decision& decision : optional_decisions()) {
+  for (DecisionColumn& decision : optional_decisions()) {
     std::set<std::string> texts;
     for (const Row& row : rows) texts.insert(decision.cell(row.candidate.layout));
     if (texts.size() > 1)
@@ -180,10 +180,11 @@ std::vector<Measure> measures(const TimeUnit& unit, Shown shown) {
 }
 
 Table rows_table(const std::vector<Row>& rows, bool numbered,
-                 const std::vector<Decision>& decisions, const std::vector<Measure>& measured) {
+                 const std::vector<DecisionColumn>& decisions,
+                 const std::vector<Measure>& measured) {
   std::vector<std::string> header = {"TP", "PP", "DP", "MB"};
   std::vector<Align> align(header.size(), Align::right);
-  for (const Decision& decision : decisions) {
+  for (const DecisionColumn& decision : decisions) {
     header.emplace_back(decision.header);
     align.push_back(decision.align);
   }
@@ -201,7 +202,7 @@ Table rows_table(const std::vector<Row>& rows, bool numbered,
     if (numbered) cells.push_back(std::to_string(++rank));
     for (std::int64_t size : {layout.tp, layout.pp, layout.dp, layout.micro_batch})
       cells.push_back(std::to_string(size));
-    for (const Decision& decision : decisions) cells.push_back(decision.cell(layout));
+    for (const DecisionColumn& decision : decisions) cells.push_back(decision.cell(layout));
     for (const Measure& measure : measured) cells.push_back(measure.cell(row));
     table.add(std::move(cells));
   }
@@ -212,7 +213,7 @@ Table rows_table(const std::vector<Row>& rows, bool numbered,
 // them follow from the step.
 void add_rows(Document& document, const std::vector<Row>& rows, bool numbered, Shown shown) {
   std::string common;
-  const std::vector<Decision> decisions = differing(rows, common);
+  const std::vector<DecisionColumn> decisions = differing(rows, common);
   std::vector<Measure> measured = measures(unit_for(rows.front().candidate.step_time), shown);
   Table table = rows_table(rows, numbered, decisions, measured);
   for (const char* left_out : {"$/Mtok", "MFU%", "tok/s/GPU"}) {

@@ -8,7 +8,7 @@ namespace orrery {
 
 namespace {
 
-constexpr std::size_t most_points = 24;   // that tables show all of
+constexpr std::size_t most_shown = 24;    // that tables show all of
 constexpr std::size_t shown_points = 12;  // of more: the best
 
 }  // namespace
@@ -24,7 +24,7 @@ std::vector<const SchedulePoint*> run_points(const Scheduled& s) {
   for (const SchedulePoint& p : s.points)
     if (!p.measures.empty()) points.push_back(&p);
   // All of many would make tables that nobody reads.
-  if (points.size() <= most_points) return points;
+  if (points.size() <= most_shown) return points;
   const FleetFigure& figure = figure_named(s.objective);
   const auto value = [&](const SchedulePoint* p) {
     return mean_of(*p, [&](const FleetMeasures& m) { return figure.value(m); });

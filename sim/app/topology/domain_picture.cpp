@@ -12,6 +12,7 @@
 #include "sim/app/report/parts.h"
 #include "sim/app/topology/report.h"
 #include "sim/base/text/words.h"
+#include "sim/base/whole.h"
 #include "topologies/torus.h"
 
 namespace orrery {
@@ -21,8 +22,6 @@ constexpr const char* link_colour = "#7a8694";
 constexpr const char* copper_colour = "#8a5a2b";
 constexpr const char* optical_colour = "#c2347a";
 const Paint switch_paint = {.fill = "#dfe5ec", .stroke = "#40505f", .width = 1.4, .corner = 5};
-
-double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 std::int64_t domains_of(const FabricParts& parts) {
   return std::max<std::int64_t>(1, parts.domains);

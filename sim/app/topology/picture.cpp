@@ -11,6 +11,7 @@
 #include "sim/app/topology/domain_picture.h"
 #include "sim/app/topology/report.h"
 #include "sim/base/text/words.h"
+#include "sim/base/whole.h"
 #include "topologies/clos.h"
 
 namespace orrery {
@@ -19,8 +20,6 @@ namespace {
 constexpr double page_across = 1600, page_down = 900;
 constexpr const char* grey = "#7a8694";
 constexpr const char* long_haul_colour = "#c2347a";
-
-double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 // One drawn switch, with the colour of its rail.
 struct DrawnSwitch {

@@ -6,9 +6,9 @@ namespace orrery {
 namespace {
 
 namespace http = boost::beast::http;
-using Request = http::request<http::string_body>;
+using BeastRequest = http::request<http::string_body>;
 
-std::string header(const Request& request, boost::beast::string_view name) {
+std::string header(const BeastRequest& request, boost::beast::string_view name) {
   return std::string(request[name]);
 }
 
@@ -32,7 +32,7 @@ std::vector<std::string> parts_in(std::string query) {
 
 }  // namespace
 
-WebRequest request_of(Request request) {
+WebRequest request_of(BeastRequest request) {
   const std::string target(request.target());
   const std::size_t mark = std::min(target.find('?'), target.size());
   return {.method = std::string(request.method_string()),

@@ -20,7 +20,7 @@ namespace orrery {
 namespace {
 
 // Rows explained by a sum of terms: time = sum of value[i] * terms[i].
-struct Row {
+struct LaunchRow {
   std::vector<double> terms;
   double seconds = 0;
   std::uint64_t group = 0;
@@ -36,15 +36,15 @@ struct SumFit {
 constexpr double usual_parameters = 8;
 constexpr double large_copy = 16 << 20;
 
-double predicted(const Row& row, std::span<const double> values) {
+double predicted(const LaunchRow& row, std::span<const double> values) {
   double sum = 0;
   for (std::size_t i = 0; i < values.size(); ++i) sum += values[i] * row.terms[i];
   return sum;
 }
 
-LeastSquaresProblem problem_of(const std::vector<Row>& rows, std::vector<FreeNumber> free) {
+LeastSquaresProblem problem_of(const std::vector<LaunchRow>& rows, std::vector<FreeNumber> free) {
   LeastSquaresProblem problem{.free = std::move(free), .rows = rows.size()};
-  for (const Row& row : rows) problem.families.push_back(row.group);
+  for (const LaunchRow& row : rows) problem.families.push_back(row.group);
   problem.residuals = [&rows](std::span<const double> x, std::span<double> residuals) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       residuals[i] = std::log(predicted(rows[i], x) / rows[i].seconds);
@@ -53,17 +53,17 @@ LeastSquaresProblem problem_of(const std::vector<Row>& rows, std::vector<FreeNum
 }
 
 // Each group by a fit of the others. A single group cannot be checked so.
-LeftOutError left_out(const std::vector<Row>& rows, const LeastSquaresProblem& problem,
+LeftOutError left_out(const std::vector<LaunchRow>& rows, const LeastSquaresProblem& problem,
                       std::span<const double> start) {
   std::vector<double> errors;
   std::map<std::uint64_t, int> groups;
-  for (const Row& row : rows) ++groups[row.group];
+  for (const LaunchRow& row : rows) ++groups[row.group];
   if (groups.size() < 2) return {};
   for (const auto& [group, count] : groups) {
     std::vector<double> weights;
-    for (const Row& row : rows) weights.push_back(row.group == group ? 0 : 1);
+    for (const LaunchRow& row : rows) weights.push_back(row.group == group ? 0 : 1);
     const std::vector<double> x = refit_least_squares(problem, start, weights);
-    for (const Row& row : rows)
+    for (const LaunchRow& row : rows)
       if (row.group == group) errors.push_back(std::abs(predicted(row, x) / row.seconds - 1));
   }
   return {.rows = static_cast<int>(errors.size()),
@@ -73,9 +73,9 @@ LeftOutError left_out(const std::vector<Row>& rows, const LeastSquaresProblem& p
 
 // The first term is constant; others that no row varies cannot be told from it: they stay at their
 // start.
-std::vector<FreeNumber> shown(const std::vector<Row>& rows, std::vector<FreeNumber> free) {
+std::vector<FreeNumber> shown(const std::vector<LaunchRow>& rows, std::vector<FreeNumber> free) {
   for (std::size_t i = 1; i < free.size(); ++i) {
-    const bool alike = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+    const bool alike = std::all_of(rows.begin(), rows.end(), [&](const LaunchRow& row) {
       return row.terms[i] == rows.front().terms[i];
     });
     if (!alike) continue;
@@ -86,10 +86,10 @@ std::vector<FreeNumber> shown(const std::vector<Row>& rows, std::vector<FreeNumb
 }
 
 // Standard deviation of each value between runs that are fitted one by one; empty: a single run.
-std::vector<double> spread_of_runs(const std::vector<Row>& rows,
+std::vector<double> spread_of_runs(const std::vector<LaunchRow>& rows,
                                    const std::vector<FreeNumber>& free) {
-  std::map<int, std::vector<Row>> runs;
-  for (const Row& row : rows) runs[row.run].push_back(row);
+  std::map<int, std::vector<LaunchRow>> runs;
+  for (const LaunchRow& row : rows) runs[row.run].push_back(row);
   if (runs.size() < 2) return {};
   std::vector<std::vector<double>> values(free.size());
   for (const auto& [run, own] : runs) {
@@ -108,7 +108,8 @@ std::vector<double> spread_of_runs(const std::vector<Row>& rows,
   return out;
 }
 
-std::optional<SumFit> fit_sum(const std::vector<Row>& rows, const std::vector<FreeNumber>& free) {
+std::optional<SumFit> fit_sum(const std::vector<LaunchRow>& rows,
+                              const std::vector<FreeNumber>& free) {
   if (rows.empty()) return std::nullopt;
   const LeastSquaresProblem problem = problem_of(rows, shown(rows, free));
   const LeastSquaresFit fit = fit_least_squares(problem, {.starts = 4});
@@ -133,7 +134,7 @@ double number_or(const Sample& sample, const std::string& key, double other) {
 // Rows of one variant and of its kernels that run for a while: terms each, per parameter, once a
 // chain, body (whose clock the program read beside it, not in it).
 std::optional<LaunchCost> fit_chain(const MeasuredLog& log, const std::string& variant) {
-  std::vector<Row> rows;
+  std::vector<LaunchRow> rows;
   for (const Sample& s : log.samples) {
     if (s.kind != "launch" || (s.variant != variant && s.variant != variant + "-busy")) continue;
     const double parameters = number_or(s, "parameters", usual_parameters);
@@ -156,7 +157,7 @@ std::optional<LaunchCost> fit_chain(const MeasuredLog& log, const std::string& v
 }
 
 std::optional<LaunchCost> fit_host(const MeasuredLog& log) {
-  std::vector<Row> rows;
+  std::vector<LaunchRow> rows;
   for (const Sample& s : log.samples)
     if (s.kind == "launch" && s.variant == "host") {
       const double parameters = number_or(s, "parameters", usual_parameters);
@@ -169,7 +170,7 @@ std::optional<LaunchCost> fit_host(const MeasuredLog& log) {
 }
 
 std::optional<LaunchCost> fit_graph_host(const MeasuredLog& log) {
-  std::vector<Row> rows;
+  std::vector<LaunchRow> rows;
   for (const Sample& s : log.samples)
     if (s.kind == "launch" && s.variant == "graph-host") {
       const double nodes = s.number("nodes");
@@ -193,7 +194,7 @@ double bytes_of(const Sample& s) {
 
 std::optional<LinkCost> fit_link(const MeasuredLog& log, double bandwidth, const Chosen& chosen) {
   if (bandwidth <= 0) return std::nullopt;
-  std::vector<Row> rows;
+  std::vector<LaunchRow> rows;
   LinkCost cost{.efficiency = {}, .fixed = {}, .bandwidth = bandwidth, .error = {}};
   for (const Sample& s : log.samples) {
     if (!chosen(s)) continue;

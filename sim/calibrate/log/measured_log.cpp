@@ -349,6 +349,10 @@ MeasuredLog read_measured_log(const std::vector<std::filesystem::path>& paths) {
   return log;
 }
 
+std::filesystem::path measured_folder(const std::string& device) {
+  return data_root() / "hw_models/calibration" / device / "measured";
+}
+
 std::string catalogue_device(const std::string& driver_name) {
   std::vector<std::string> known;
   std::string device, longest;

@@ -53,6 +53,9 @@ struct MeasuredLog {
 // high, unknown formats and roles.
 MeasuredLog read_measured_log(const std::vector<std::filesystem::path>& paths);
 
+// Where measurements of a device of the catalogue lie.
+std::filesystem::path measured_folder(const std::string& device);
+
 // Catalogue name of the accelerator that the driver calls `device` ("NVIDIA H200" -> "h200-sxm").
 // Error with the names it knows.
 std::string catalogue_device(const std::string& driver_name);

@@ -58,7 +58,7 @@ FileName parse_name(const std::filesystem::path& path) {
                .nearest = ""});
 }
 
-std::string catalogue_device(const std::string& gpu) {
+std::string device_of_stem(const std::string& gpu) {
   if (gpu == "h100" || gpu == "h200" || gpu == "b200" || gpu == "b300") return gpu + "-sxm";
   return gpu;
 }
@@ -394,7 +394,7 @@ std::vector<OperatorTable> read_operator_tables(const std::filesystem::path& fil
   const FileName name = parse_name(file);
   const Csv csv = table::read_csv(file);
   OperatorTable t;
-  t.device = catalogue_device(name.gpu);
+  t.device = device_of_stem(name.gpu);
   if (name.operation == "training_kernels") return table::read_training_kernels(csv, t);
   t.format = parse_format(name);
   if (name.operation == "gemm") {

@@ -7,9 +7,11 @@ namespace {
 
 constexpr std::uint32_t nothing = UINT32_MAX;
 // Sums of a million terms round by less than this share.
-constexpr double margin = 0x1.0p-20;
+constexpr double load_margin = 0x1.0p-20;
 
-bool may_fill(double load, const LinkEntry& link) { return load > link.capacity * (1 - margin); }
+bool may_fill(double load, const LinkEntry& link) {
+  return load > link.capacity * (1 - load_margin);
+}
 
 // The use whose link gives a flow least; nothing: no finite link.
 std::uint32_t narrowest(const FlowTable& table, const FlowEntry& flow) {

@@ -6,12 +6,12 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/base/whole.h"
+
 namespace orrery {
 namespace {
 
 constexpr std::int64_t enough = 6;  // equal parts in a row: ends, their neighbours, two inner ones
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Domains under one group of each tier but the last; empty where groups do not hold whole ones.
 std::vector<std::int64_t> parts_of(const ClosShape& shape, std::int64_t domain) {
@@ -32,7 +32,7 @@ ClosShape resized(ClosShape shape, const std::vector<std::int64_t>& parts, std::
   for (std::size_t t = 0; t < shape.tiers.size(); ++t) {
     ClosTier& tier = shape.tiers[t];
     tier.reach = t < parts.size() ? parts[t] * domain : shape.accelerators;
-    tier.groups = ceil_divide(shape.accelerators, tier.reach);
+    tier.groups = ceil_div(shape.accelerators, tier.reach);
   }
   return shape;
 }
@@ -45,7 +45,7 @@ std::array<double, 5> layers_of(std::int64_t domains, std::int64_t step, bool cl
     const std::int64_t wraps = closed ? step : 0;
     if (step > part) return domains - step + wraps;
     // At every border of parts `step` flows go on, at the last one no more than there are domains.
-    const std::int64_t borders = ceil_divide(domains, part) - 1;
+    const std::int64_t borders = ceil_div(domains, part) - 1;
     const std::int64_t on = (borders - 1) * step + std::min(step, domains - borders * part);
     // The last `step` domains go back to the first, some perhaps in one part with them.
     return on + std::max<std::int64_t>(0, wraps - std::max<std::int64_t>(0, part + step - domains));

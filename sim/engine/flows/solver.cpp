@@ -12,9 +12,9 @@ namespace orrery {
 
 namespace {
 // A residual under this share of the capacity is rounding of the levels before it: nothing is left.
-constexpr double rounding_share = 0x1.0p-40;
+constexpr double residual_rounding = 0x1.0p-40;
 // Of a level: far more than sums of weights round by.
-constexpr double margin = 0x1.0p-20;
+constexpr double level_margin = 0x1.0p-20;
 
 double weight_of(std::int64_t units) { return static_cast<double>(units) * weight_unit; }
 }  // namespace
@@ -134,7 +134,7 @@ void FlowSolver::collect_component() {
   }
   component_.clear();
   stack_.clear();
-  touched_.from -= touched_.from * margin;
+  touched_.from -= touched_.from * level_margin;
   for (const FlowIndex flow : touched_.flows) reach_flow(flow);
   for (const LinkIndex link : touched_.links) {
     if (marks_.link[link] == marks_.epoch || !links_[link].finite()) continue;
@@ -245,7 +245,7 @@ void FlowSolver::fill(std::span<const FlowIndex> flows) {
   }
   for (const LinkIndex l : filled_) {
     Link& link = links_[l];
-    if (link.residual <= link.capacity * rounding_share) link.residual = 0;
+    if (link.residual <= link.capacity * residual_rounding) link.residual = 0;
   }
 }
 

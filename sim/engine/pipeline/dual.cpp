@@ -6,11 +6,10 @@
 #include <bit>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Turns are told apart by chunk and by kind of pass, a pair being a kind of its own.
 constexpr std::size_t kinds = 5, codes_per_stage = 2 * kinds;

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr std::size_t iteration = 6;  // passes in a stable iteration
 
 bool is_forward(const Pass& pass) { return pass.kind == PassKind::forward; }

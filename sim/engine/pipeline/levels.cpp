@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "sim/base/whole.h"
+
 namespace orrery {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Runs one pass on each of the stages low, low + step .. high: `in[s]` is when the input of stage s
 // arrives and `out[s]` gets the arrival of its output at the neighbour.

@@ -8,14 +8,13 @@
 #include <fmt/format.h>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 #include "sim/engine/pipeline/dual.h"
 #include "sim/engine/pipeline/folded.h"
 #include "sim/engine/pipeline/levels.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // No path through the schedule has more than one forward and one backward of the slowest position
 // for each (microbatch, chunk) and for each place that the pipeline takes to fill and to drain.

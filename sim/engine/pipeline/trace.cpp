@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "sim/base/errors/check.h"
+#include "sim/base/whole.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/pipeline/run.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 enum EventKind : std::uint32_t { pass_ended, input_arrived, stage_freed };
 

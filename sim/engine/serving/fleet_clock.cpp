@@ -10,8 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr Ticks never{std::numeric_limits<std::int64_t>::max()};
-
 std::size_t count_all(const std::vector<ClockGroup>& groups) {
   std::size_t all = 0;
   for (const ClockGroup& group : groups) all += group.replicas;
@@ -32,7 +30,7 @@ FleetClock::FleetClock(const std::vector<ClockGroup>& groups, const TransferPric
       first_replica_(first_replica),
       records_(records),
       ledger_{records, totals, gaps},
-      times_(count_all(groups), never),
+      times_(count_all(groups), end_of_time),
       reads_after_launch_(groups.front().run.shape.reads_after_launch) {
   replicas_.reserve(times_.size());
   for (const ClockGroup& group : groups) {
@@ -68,7 +66,7 @@ void FleetClock::run(const ServingOptions& options) {
     std::uint32_t request = 0;
     if (next_own(time, request)) now = min(now, time);
     if (events_.peek(time)) now = min(now, time);
-    if (now == never) break;
+    if (now == end_of_time) break;
     if (options.stop && options.stop->load(std::memory_order_relaxed)) {
       stopped = true;
       break;
@@ -158,7 +156,7 @@ void FleetClock::send(Ticks now, std::size_t group, const Waiting& waiting) {
 }
 
 void FleetClock::settle(Ticks now, std::size_t replica) {
-  times_.set(replica, never);
+  times_.set(replica, end_of_time);
   ended_.clear();
   replicas_[replica].settle(now, ended_);
   // When the host reads what ended, the next step tells.

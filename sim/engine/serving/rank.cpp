@@ -10,8 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t none = UnitMap::none;
-
 PoolShape pool_shape(const ServingRun& run) {
   PoolShape shape{.blocks = run.shape.blocks};
   const std::int64_t unit = run.requests.hash_tokens;
@@ -87,7 +85,7 @@ std::uint32_t Rank::new_slot(const Waiting& waiting) {
                .target = request.prompt + waiting.emitted,
                .before = last_,
                .serial = serial_++};
-  if (last_ != none) slots_[last_].behind = s;
+  if (last_ != UnitMap::none) slots_[last_].behind = s;
   last_ = s;
   ++running_;
   full_ += blocks_for(most_tokens(request));
@@ -96,8 +94,8 @@ std::uint32_t Rank::new_slot(const Waiting& waiting) {
 
 void Rank::unlink(std::uint32_t s) {
   Slot& slot = slots_[s];
-  if (slot.before != none) slots_[slot.before].behind = slot.behind;
-  (slot.behind == none ? last_ : slots_[slot.behind].before) = slot.before;
+  if (slot.before != UnitMap::none) slots_[slot.before].behind = slot.behind;
+  (slot.behind == UnitMap::none ? last_ : slots_[slot.behind].before) = slot.before;
   const Request& request = run_.requests.requests[slot.request];
   full_ -= blocks_for(most_tokens(request));
   slot.phase = Slot::Phase::none;

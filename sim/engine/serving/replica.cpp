@@ -12,8 +12,6 @@
 namespace orrery {
 namespace {
 
-constexpr Ticks never{std::numeric_limits<std::int64_t>::max()};
-
 std::int64_t running_of(const std::vector<Rank>& ranks) {
   std::int64_t sum = 0;
   for (const Rank& rank : ranks) sum += rank.running();
@@ -40,9 +38,9 @@ Replica::Replica(const ServingRun& run, ServingLedger& ledger, std::int32_t numb
       scheduler_(make_scheduler(run.policy)),
       lanes_(static_cast<std::size_t>(run.shape.lanes)),
       number_(number),
-      next_(never) {
+      next_(end_of_time) {
   for (Lane& lane : lanes_) {
-    lane.next = never;
+    lane.next = end_of_time;
     lane.ranks.reserve(static_cast<std::size_t>(run.shape.ranks));
     for (std::int64_t i = 0; i < run.shape.ranks; ++i) lane.ranks.emplace_back(run, ledger);
   }
@@ -240,7 +238,7 @@ void Replica::sent(std::uint32_t request) {
 }
 
 void Replica::start(Ticks now) {
-  next_ = never;
+  next_ = end_of_time;
   for (Lane& lane : lanes_) {
     if (!lane.busy()) start(lane, now);
     next_ = min(next_, lane.next);
@@ -249,7 +247,7 @@ void Replica::start(Ticks now) {
 
 void Replica::start(Lane& lane, Ticks now) {
   lane.steps = {.start = now, .steps = 0};
-  lane.next = never;
+  lane.next = end_of_time;
   late_ = {};
   if (now < entrance_) {
     const bool idle = std::all_of(lane.ranks.begin(), lane.ranks.end(),
@@ -265,7 +263,7 @@ void Replica::start(Lane& lane, Ticks now) {
   }
   // A prompt that is loaded from elsewhere has left its queue, and takes no tokens of the step.
   if (lane.steps.steps > 1 && counts_on(lane) != lane.counts) lane.steps.steps = 1;
-  Ticks ready = never;
+  Ticks ready = end_of_time;
   for (const Rank& rank : lane.ranks) ready = min(ready, rank.next_ready());
   if (!lane.busy()) {
     lane.next = ready;

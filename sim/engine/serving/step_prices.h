@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "sim/base/units/ticks.h"
 #include "workloads/serving/step_shape.h"
 
 namespace orrery {
+
+// When nothing is to come.
+inline constexpr Ticks end_of_time{std::numeric_limits<std::int64_t>::max()};
 
 // Time of a pure decode step = at_first + per_token * (contexts - first), for contexts in
 // [first, last].

@@ -13,8 +13,6 @@
 namespace orrery {
 namespace {
 
-const ReaderValue steps{"TRAIN_STEPS", "the number of steps to train"};
-
 // Bridge reads overrides as Hydra does: text with other signs than those of names is quoted for it
 // too, and lists stay lists.
 std::string override_item(const LaunchFlag& flag) {
@@ -55,7 +53,7 @@ LaunchProgram megatron_program(const Scenario& s, const LaunchFlags& flags) {
   const ShapeFlags shape = megatron_shape(s.model, s.job, s.stack);
   const bool rotary = s.model.position == PositionKind::rotary;
   out.needs = {{"MEGATRON_PATH", "the folder of Megatron-LM, the same on every host"},
-               steps,
+               train_steps,
                {"LR", "the highest learning rate"}};
   if (rotary)
     out.needs.push_back(
@@ -105,7 +103,7 @@ LaunchProgram bridge_program(const Scenario& s, const LaunchFlags& flags) {
   LaunchProgram out{.mocks = pretrains};
   out.needs = {{"MEGATRON_BRIDGE_PATH", "the folder of Megatron-Bridge, the same on every host"},
                {"RECIPE", recipe_meaning("megatron.bridge.recipes", s.model)},
-               steps};
+               train_steps};
   std::vector<std::string> items = {R"("$MEGATRON_BRIDGE_PATH/scripts/training/run_recipe.py")",
                                     R"(--recipe "$RECIPE")"};
   if (s.job.task == Task::lora) items.emplace_back("--peft_scheme lora");
@@ -143,7 +141,7 @@ fi
 LaunchProgram nemo2_program(const Scenario& s, const LaunchFlags& flags, const HostPlan& plan) {
   const bool pretrains = s.job.task == Task::pretrain;
   LaunchProgram out{.mocks = pretrains, .file_name = "layout.py"};
-  out.needs = {{"RECIPE", recipe_meaning("nemo.collections.llm", s.model)}, steps};
+  out.needs = {{"RECIPE", recipe_meaning("nemo.collections.llm", s.model)}, train_steps};
   std::set<std::string> presets;
   for (const LaunchFlag& flag : flags.flags)
     if (flag.name == "recipe.trainer.plugins")

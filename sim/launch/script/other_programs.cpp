@@ -12,8 +12,6 @@
 namespace orrery {
 namespace {
 
-const ReaderValue steps{"TRAIN_STEPS", "the number of steps to train"};
-
 // MaxText's mesh has two layers of axes: inside a slice, which is a host of GPUs, and between
 // slices. Inner axes are filled first, as ranks count.
 struct Mesh {
@@ -105,7 +103,7 @@ LaunchProgram torchtitan_program(const Scenario& s, const LaunchFlags& flags) {
                {"MODEL_FLAVOR", "its flavor with this shape: " + shape_in_words(s.model)},
                {"TOKENIZER_PATH", "the folder of the tokenizer"},
                {"DATASET", "a data set that TorchTitan knows (c4; c4_test for a first run)"},
-               steps,
+               train_steps,
                {"LR", "the highest learning rate"}};
   // The tokenizer's key was renamed when its folder came to hold weights too.
   const bool assets = release_number(s.stack.flags_release) >= std::pair(0, 2);
@@ -150,7 +148,7 @@ LaunchProgram maxtext_program(const Scenario& s, const LaunchFlags& flags, const
   const ShapeFlags shape = maxtext_shape(s.model);
   out.needs = {{"MAXTEXT_PATH", "the folder of MaxText, the same on every host"},
                {"OUTPUT_DIR", "a folder that all hosts share, or a bucket"},
-               steps,
+               train_steps,
                {"LR", "the highest learning rate"}};
   if (shape.flags.empty())
     out.needs.push_back({"MODEL_NAME", "the name of the model in src/maxtext/configs/models: " +

@@ -19,6 +19,8 @@ struct ReaderValue {
   bool data = false;    // needless where MOCK_DATA is 1
 };
 
+inline const ReaderValue train_steps{"TRAIN_STEPS", "the number of steps to train"};
+
 // Shell text of one program. It finds the arguments of the script in "$@", the file of settings in
 // "$LAYOUT_FILE", and a folder that all hosts share in "$RUN_DIR".
 struct LaunchProgram {

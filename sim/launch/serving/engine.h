@@ -56,6 +56,7 @@ struct ServedDeployment {
   std::vector<ServedEngine> engines;  // one kind, or prefill and decode
 
   bool apart() const { return engines.size() > 1; }
+  SchedulerKind kind() const { return engines.front().policy.scheduler; }
 };
 
 // Dynamo's workers around engines spell some settings in their own way.

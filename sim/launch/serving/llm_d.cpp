@@ -17,7 +17,7 @@ constexpr const char* sidecar_image = "ghcr.io/llm-d/llm-d-router-disagg-sidecar
 constexpr int picker_port = 9002;
 
 bool is_sglang(const ManifestParts& parts) {
-  return parts.deployment->engines.front().policy.scheduler == SchedulerKind::sglang;
+  return parts.deployment->kind() == SchedulerKind::sglang;
 }
 
 // Of an engine on several hosts: whether every host answers requests for its own ranks.
@@ -195,7 +195,7 @@ std::vector<std::string> llm_d_notes(const ManifestParts& parts) {
 
 std::vector<Json> llm_d_objects(const ManifestParts& parts, const std::string& flag) {
   const ServedDeployment& d = *parts.deployment;
-  if (d.engines.front().policy.scheduler == SchedulerKind::trtllm)
+  if (d.kind() == SchedulerKind::trtllm)
     throw Error({.file = flag,
                  .path = "",
                  .found = std::string(to_text(ManifestForm::llm_d)),

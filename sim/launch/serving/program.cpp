@@ -37,20 +37,18 @@ std::string tag_of(const Stack& stack, SchedulerKind kind) {
   return release + ".0";
 }
 
-SchedulerKind kind_of(const ServedDeployment& d) { return d.engines.front().policy.scheduler; }
-
 }  // namespace
 
-std::string engine_name(const ServedDeployment& d) { return std::string(to_text(kind_of(d))); }
+std::string engine_name(const ServedDeployment& d) { return std::string(to_text(d.kind())); }
 
 std::string dynamo_image(const ServedDeployment& d) {
-  const bool long_name = kind_of(d) == SchedulerKind::trtllm;
+  const bool long_name = d.kind() == SchedulerKind::trtllm;
   return fmt::format("nvcr.io/nvidia/ai-dynamo/{}-runtime:{}",
                      long_name ? "tensorrtllm" : engine_name(d), dynamo_release);
 }
 
 EngineProgram engine_program(const ServedDeployment& d, EngineDialect dialect) {
-  const SchedulerKind kind = kind_of(d);
+  const SchedulerKind kind = d.kind();
   const std::string tag = tag_of(d.stack, kind);
   if (dialect == EngineDialect::dynamo)
     return {.start = split("python3 -m dynamo." + engine_name(d)),

@@ -14,8 +14,6 @@
 namespace orrery {
 namespace {
 
-SchedulerKind kind_of(const ServedDeployment& d) { return d.engines.front().policy.scheduler; }
-
 // The words of one command over several lines: a flag with its values a line.
 std::string continued(const std::vector<std::string>& words, std::size_t plain) {
   std::string out;
@@ -46,9 +44,9 @@ std::string router_policy(RouterKind kind) {
 // The engine's own router, or none.
 enum class OwnRouter : std::uint8_t { none, sglang, trtllm };
 OwnRouter own_router(const ServedDeployment& d) {
-  if (kind_of(d) == SchedulerKind::sglang && (d.apart() || d.engines.front().replicas > 1))
+  if (d.kind() == SchedulerKind::sglang && (d.apart() || d.engines.front().replicas > 1))
     return OwnRouter::sglang;
-  if (kind_of(d) == SchedulerKind::trtllm && d.apart()) return OwnRouter::trtllm;
+  if (d.kind() == SchedulerKind::trtllm && d.apart()) return OwnRouter::trtllm;
   return OwnRouter::none;
 }
 

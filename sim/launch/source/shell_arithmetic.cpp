@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 using Whole = std::optional<std::int64_t>;
-constexpr int deepest = 64;
+constexpr int deepest_terms = 64;
 
 // Operators by how tightly they bind, loosest first.
 constexpr std::array<std::array<std::string_view, 4>, 6> levels = {
@@ -73,7 +73,7 @@ class Expression {
 
   Whole atom(int depth) {
     blanks();
-    if (left_.empty() || depth > deepest) return std::nullopt;
+    if (left_.empty() || depth > deepest_terms) return std::nullopt;
     const char c = left_.front();
     if (c == '(' || c == '-' || c == '+' || c == '!') {
       left_.remove_prefix(1);

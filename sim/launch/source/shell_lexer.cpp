@@ -12,9 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr int deepest = 40;  // nested ${..}, $(..) and quotes
-
-bool is_name_sign(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+constexpr int deepest_brackets = 40;  // nested ${..}, $(..) and quotes
 
 class Lexer {
  public:
@@ -321,7 +319,8 @@ void Lexer::quoted_sign(std::vector<WordPart>& parts) {
 }
 
 void Lexer::expansion(std::vector<WordPart>& parts, bool quoted) {
-  if (++depth_ > deepest) fail(line_, fmt::format("more than {} levels of brackets", deepest));
+  if (++depth_ > deepest_brackets)
+    fail(line_, fmt::format("more than {} levels of brackets", deepest_brackets));
   expand(parts, quoted);
   --depth_;
 }
@@ -382,7 +381,8 @@ std::string Lexer::until(std::int64_t first, char open, char close) {
     } else if (c == '"' || (c == '\'' && open == '(')) {
       quote = c;
     } else if (c == open) {
-      if (++level > deepest) fail(first, fmt::format("more than {} levels of brackets", deepest));
+      if (++level > deepest_brackets)
+        fail(first, fmt::format("more than {} levels of brackets", deepest_brackets));
     } else if (c == close && --level == 0) {
       return inside;
     }
@@ -399,6 +399,8 @@ std::string Lexer::until_double_parenthesis(std::int64_t first) {
 }
 
 }  // namespace
+
+bool is_name_sign(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::string ShellToken::plain() const {
   if (kind != Kind::word || parts.size() != 1) return "";

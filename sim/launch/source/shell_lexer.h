@@ -33,6 +33,9 @@ struct ShellToken {
   bool is(std::string_view wanted) const { return kind == Kind::sign && sign == wanted; }
 };
 
+// Of names of variables.
+bool is_name_sign(char c);
+
 // Error: quotes, brackets or documents that do not end, deeper than scripts nest them.
 std::vector<ShellToken> shell_tokens(std::string_view text, const std::string& file,
                                      std::int64_t first_line = 1);

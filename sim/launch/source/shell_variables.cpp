@@ -15,10 +15,9 @@ namespace {
 
 // Far above what a launch script makes of its variables, low enough to be done at once.
 constexpr std::size_t most_text = std::size_t{16} << 20U;
-constexpr int deepest = 32;
+constexpr int deepest_values = 32;
 
-bool is_name_sign(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+bool divides_words(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 }  // namespace
 
@@ -56,7 +55,7 @@ void ShellVariables::append(const std::string& name, const std::vector<ShellWord
 static std::string marked_words(const std::string& text, std::int64_t line) {
   std::string out, word;
   for (const char c : text + ' ') {
-    if (!is_blank(c)) {
+    if (!divides_words(c)) {
       word += c;
       continue;
     }
@@ -188,9 +187,9 @@ ShellVariables::Part ShellVariables::expanded(const WordPart& part, std::int64_t
   }
   const bool name = std::all_of(part.text.begin(), part.text.end(), is_name_sign);
   if (name || part.text.size() == 1) return plain(part.text);
-  if (++depth_ > deepest)
+  if (++depth_ > deepest_values)
     throw Error({.file = fmt::format("{}:{}", file_, line),
-                 .found = fmt::format("more than {} levels of ${{..}}", deepest),
+                 .found = fmt::format("more than {} levels of ${{..}}", deepest_values),
                  .expected = "a script that nests fewer"});
   Part out = braces(part.text, line, part.quoted);
   --depth_;
@@ -227,7 +226,7 @@ std::vector<ShellWord> ShellVariables::words(const std::vector<WordPart>& parts,
       for (const char c : text) {
         if (c == '\x01') inside = true;
         if (c == '\x02') inside = false;
-        if (is_blank(c) && !inside) {
+        if (divides_words(c) && !inside) {
           end_word();
           if (value.values[i].line > 0) word.line = value.values[i].line;
           continue;
@@ -249,7 +248,7 @@ std::string ShellVariables::word(const std::vector<WordPart>& parts, std::int64_
 
 std::optional<std::int64_t> ShellVariables::number(const std::string& expression,
                                                    std::int64_t line) {
-  if (++depth_ > deepest) {
+  if (++depth_ > deepest_values) {
     --depth_;
     return std::nullopt;
   }

@@ -17,12 +17,19 @@ std::vector<std::string_view> cells_of(std::string_view line, char separator);
 // Words between blanks.
 std::vector<std::string_view> words_of(std::string_view line);
 
+// Whether the word stands anywhere in the line.
+inline bool has(std::string_view line, std::string_view word) {
+  return line.find(word) != std::string_view::npos;
+}
+
 // A whole text as a finite number: "12", "1.5E-3", "1,234" (thousands). Nothing otherwise, also
 // for "nan" and "inf".
 std::optional<double> number_in(std::string_view text);
 // The number at the start of a text; `rest` is what follows it.
 std::optional<double> leading_number(std::string_view text, std::string_view* rest = nullptr);
-// The same as a whole number within +-9e15.
+// A whole number within +-9e15.
+std::optional<std::int64_t> whole(std::optional<double> number);
+// The same of a text.
 std::optional<std::int64_t> whole_number_in(std::string_view text);
 
 // The number behind the first `key` of the line, blanks between them left out.

@@ -9,10 +9,6 @@
 namespace orrery::observe {
 namespace {
 
-bool has(std::string_view line, std::string_view word) {
-  return line.find(word) != std::string_view::npos;
-}
-
 // Binary gigabytes, as DeepSpeed counts them (it divides by 1024 three times).
 std::optional<Bytes> gigabytes_after(std::string_view line, std::string_view key) {
   const auto value = number_after(line, key);

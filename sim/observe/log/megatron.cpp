@@ -20,15 +20,6 @@ std::optional<double> value_of(std::string_view line,
   return std::nullopt;
 }
 
-bool has(std::string_view line, std::string_view word) {
-  return line.find(word) != std::string_view::npos;
-}
-
-std::optional<std::int64_t> whole(std::optional<double> value) {
-  if (!value || *value < -9e15 || *value > 9e15) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
-}
-
 // A timer's line: its name, dots, a colon, and "(1.0, 2.0)" or "1.0" or nothing.
 struct TimerLine {
   std::string_view name, value;

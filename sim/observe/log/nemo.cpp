@@ -18,11 +18,6 @@ std::optional<double> value_of(std::string_view line, std::string_view key) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> whole(std::optional<double> value) {
-  if (!value || std::abs(*value) > 9e15) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
-}
-
 std::optional<double> positive(std::optional<double> value) {
   return value && *value > 0 ? value : std::nullopt;
 }

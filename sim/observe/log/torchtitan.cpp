@@ -4,13 +4,7 @@
 #include "sim/observe/log/line_readers.h"
 
 namespace orrery::observe {
-namespace {
-
-bool has(std::string_view line, std::string_view word) {
-  return line.find(word) != std::string_view::npos;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::optional<LoggedStep> torchtitan_step(std::string_view line) {
   const std::size_t at = line.find("step:");

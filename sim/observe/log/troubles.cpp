@@ -9,10 +9,6 @@
 namespace orrery::observe {
 namespace {
 
-bool has(std::string_view line, std::string_view word) {
-  return line.find(word) != std::string_view::npos;
-}
-
 // A line of this kind holds both words; the second may be empty. The first row that fits counts.
 struct TroubleWord {
   TroubleKind kind;

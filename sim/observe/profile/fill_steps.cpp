@@ -10,8 +10,6 @@
 namespace orrery::observe {
 namespace {
 
-Seconds in_seconds(Nanoseconds time) { return nanoseconds(static_cast<double>(time)); }
-
 bool is_copy_or_set(KernelClass what) {
   return what >= KernelClass::copy_to_device && what <= KernelClass::set;
 }

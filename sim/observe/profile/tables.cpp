@@ -9,8 +9,6 @@
 namespace orrery::observe {
 namespace {
 
-Seconds in_seconds(Nanoseconds time) { return nanoseconds(static_cast<double>(time)); }
-
 // Times of events that belong together.
 struct Times {
   std::vector<double> each;

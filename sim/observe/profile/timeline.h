@@ -34,6 +34,7 @@ class Names {
 
 // Times count in 1e-9 s of the profile's own clock.
 using Nanoseconds = std::int64_t;
+inline Seconds in_seconds(Nanoseconds time) { return nanoseconds(static_cast<double>(time)); }
 
 struct DeviceEvent {
   Nanoseconds begin = 0, end = 0;

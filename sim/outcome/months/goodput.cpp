@@ -32,8 +32,6 @@ constexpr auto share_text = enum_names<TimeShare>({
     "variation",
 });
 
-double& at(TimeShares& shares, TimeShare which) { return shares[static_cast<std::size_t>(which)]; }
-
 // Moves a part of what is still effective to a loss.
 void lose(TimeShares& shares, TimeShare to, double part) {
   double& effective = at(shares, TimeShare::effective);

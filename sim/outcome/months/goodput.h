@@ -135,6 +135,9 @@ using TimeShares = std::array<double, time_share_count>;  // sums to 1
 inline double share_of(const TimeShares& shares, TimeShare which) {
   return shares[static_cast<std::size_t>(which)];
 }
+inline double& at(TimeShares& shares, TimeShare which) {
+  return shares[static_cast<std::size_t>(which)];
+}
 // Productive time over wall-clock time: running slowly counts as running (Meta's ETTR,
 // arXiv 2410.21680).
 double effective_time_ratio(const TimeShares& shares);

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "sim/base/sorting.h"
+#include "sim/base/whole.h"
 #include "topologies/parts.h"
 
 namespace orrery {
@@ -47,8 +48,6 @@ Ranged<Hertz> scaled(const Ranged<Hertz>& rate, const Ranged<double>& by, double
           .low = Hertz(to_zero ? 0 : value * std::exp(-down)),
           .high = Hertz(value > 0 ? value * std::exp(up) : rate.high.si() * by.high * count)};
 }
-
-std::int64_t ceil_of(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Hosts below a leaf see it fail on one of their rails: all of them lose a part of their network.
 std::int64_t below_a_leaf(const Cluster& cluster, const FleetCounts& fleet, std::int64_t leaves) {
@@ -162,11 +161,11 @@ UnitPlan unit_plan(const FleetCounts& fleet, const GoodputJob& job) {
                    .found = std::to_string(used),
                    .expected = fmt::format("at most the {} that a domain joins", wired)});
     plan = {.name = "NVLink domain",
-            .count = ceil_of(fleet.gpus, used),
-            .hosts = ceil_of(has, fleet.gpus_per_host),
+            .count = ceil_div(fleet.gpus, used),
+            .hosts = ceil_div(has, fleet.gpus_per_host),
             .slack = (has - used) / fleet.gpus_per_host};
   }
-  const std::int64_t unit_gpus = ceil_of(fleet.gpus, plan.count);
+  const std::int64_t unit_gpus = ceil_div(fleet.gpus, plan.count);
   plan.leaf = std::max<std::int64_t>(1, fleet.leaf_gpus / unit_gpus);
   return plan;
 }
@@ -203,7 +202,7 @@ Bytes checkpoint_bytes(double parameters, const OptimizerCost& optimizer, double
 FleetCounts fleet_counts(const Cluster& cluster) {
   const FabricParts parts = fabric_parts(cluster.fabric, cluster.gpus);
   FleetCounts fleet{.gpus = cluster.gpus,
-                    .hosts = ceil_of(cluster.gpus, cluster.gpus_per_host),
+                    .hosts = ceil_div(cluster.gpus, cluster.gpus_per_host),
                     .domains = parts.domains,
                     .gpus_per_host = std::min(cluster.gpus_per_host, cluster.gpus),
                     .gpus_per_domain = std::min(cluster.fabric.scale_up.domain, cluster.gpus),
@@ -322,7 +321,7 @@ GoodputCase goodput_case(const Cluster& cluster, const ReliabilityProfile& profi
          .repair = ranged(job.replacement)});
   if (job.fleet_age) result.failures.push_back(infant_failures(profile, fleet, *job.fleet_age));
   if (job.spare_gpus) {
-    result.spares = *job.spare_gpus / ceil_of(fleet.gpus, result.units.count);
+    result.spares = *job.spare_gpus / ceil_div(fleet.gpus, result.units.count);
   } else {
     result.spare_probability = usual_spare_probability;
     result.spares = spares_needed(result, result.spare_probability);

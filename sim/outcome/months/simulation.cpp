@@ -14,8 +14,6 @@
 namespace orrery {
 namespace {
 
-double& at(TimeShares& shares, TimeShare which) { return shares[static_cast<std::size_t>(which)]; }
-
 // Hosts, domains and leaves under repair. Single hosts matter one by one only where a unit can do
 // without some of its own.
 class Repairs {

@@ -19,7 +19,7 @@ constexpr double rounding = 1e-13;
 
 constexpr auto limit_text = enum_names<PoolLimit>({"rollout", "training", "both"});
 
-[[noreturn]] void refuse(std::string found, std::string expected) {
+[[noreturn]] void refuse_pools(std::string found, std::string expected) {
   throw Error({.file = "RL jobs that share pools",
                .found = std::move(found),
                .expected = std::move(expected)});
@@ -132,15 +132,16 @@ PoolHosts pool_hosts(const std::vector<RlJob>& jobs, const std::vector<RlStep>& 
 
 void check_shares_pools(const RlJob& job, const RlJob& first) {
   if (!job.split())
-    refuse("a job that generates and trains on the same GPUs, which leaves none idle",
-           "generation.gpus: GPUs that only generate");
+    refuse_pools("a job that generates and trains on the same GPUs, which leaves none idle",
+                 "generation.gpus: GPUs that only generate");
   if (job.steps_off > 0)
-    refuse(fmt::format("a job {} off, both of whose pools are at work at once",
-                       job.steps_off == 1 ? "1 step" : fmt::format("{} steps", job.steps_off)),
-           "steps_off 0");
+    refuse_pools(
+        fmt::format("a job {} off, both of whose pools are at work at once",
+                    job.steps_off == 1 ? "1 step" : fmt::format("{} steps", job.steps_off)),
+        "steps_off 0");
   if (job.generation_gpus() != first.generation_gpus() ||
       job.training_gpus() != first.training_gpus())
-    refuse(
+    refuse_pools(
         fmt::format("{} GPUs that generate and {} that train", job.generation_gpus(),
                     job.training_gpus()),
         fmt::format("{} and {}, as the first job", first.generation_gpus(), first.training_gpus()));

@@ -9,12 +9,12 @@
 #include "sim/base/parallel.h"
 #include "sim/base/text/words.h"
 #include "sim/question/schedule/listed_names.h"
+#include "sim/question/schedule/settings.h"
 #include "sim/question/settings/settings.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::int64_t most_seeds = 1000;
 constexpr double most_demand = 10;
 
 double demand_of(const std::string& text) {

@@ -21,7 +21,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t most_seeds = 1000;
 // Of a search that says nothing of them: four looks of a race, each with twice the seeds.
 constexpr std::int64_t searched_seeds = 8 * Contest::first_seeds;
 constexpr double searched_confidence = 0.95;

@@ -41,7 +41,7 @@ constexpr std::array<const char*, 10> not_of_replicas = {
     "cluster",  "gpus",   "arrivals", "concurrency", "for",
     "requests", "warmup", "turns",    "turn_tokens", "think_time"};
 
-JsonValue settings_of(const JsonValue& given, const SortedJson& cluster) {
+JsonValue replica_settings(const JsonValue& given, const SortedJson& cluster) {
   for (const char* key : not_of_replicas)
     if (const auto v = given.find(key))
       v->fail("nothing: the entry says who asks when, and the question on which machine");
@@ -274,7 +274,7 @@ FleetServedModel read_served_model(const JsonValue& entry, const ServedCase& wit
     variation = v->number();
     if (!(variation > 0 && variation <= 100)) v->fail("a deviation over the mean, above 0");
   }
-  ServedReplica& replica = with.replicas.of(settings_of(given, with.cluster), with.catalogues);
+  ServedReplica& replica = with.replicas.of(replica_settings(given, with.cluster), with.catalogues);
   const ServiceTarget& promises = replica.asked.target;
   const double target = read_target(entry, promises);
   const Seconds load_time = load_of(replica, with.store);
@@ -312,7 +312,7 @@ BatchInference read_batch(const JsonValue& entry, const ServedCase& with) {
   const JsonValue given = entry.at("batch");
   if (const auto slo = given.find("slo")) slo->fail("nothing: nobody waits for the answers");
   const ServedReplica& replica =
-      with.replicas.of(settings_of(given, with.cluster), with.catalogues);
+      with.replicas.of(replica_settings(given, with.cluster), with.catalogues);
   const std::int64_t gpus = replica.asked.gpus();
   BatchInference out{.id = entry.at("id").text(), .deployment = replica.deployment};
   out.requests = std::floor(entry.at("requests").number());

@@ -23,6 +23,7 @@ JsonValue merge_schedule_settings(const std::string& file, const SortedJson& fla
 JsonValue merge_schedule_settings(const JsonValue& document, const SortedJson& flags);
 
 inline constexpr std::int64_t most_scheduled_gpus = 10'000'000;
+inline constexpr std::int64_t most_seeds = 1000;
 
 // File and path of a part of a question, as settings that are read apart name their place.
 std::string place_of(const JsonValue& at);

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 17> own_keys = {
 // One of these says that the layout is given.
 constexpr std::array<std::string_view, 6> keys_of_layout = {"tp", "pp", "dp", "cp", "ep", "like"};
 
-JsonValue settings_of(const JsonValue& entry, const SortedJson& cluster) {
+JsonValue training_settings(const JsonValue& entry, const SortedJson& cluster) {
   SortedJson settings = SortedJson::object();
   for (const auto& [key, value] : entry.members())
     if (std::find(own_keys.begin(), own_keys.end(), key) == own_keys.end())
@@ -172,7 +172,7 @@ void read_saves(const JsonValue& entry, Seconds usual, FleetTraining& out) {
 FleetTraining read_on_one_size(const JsonValue& entry, const TrainingCase& with) {
   const auto& [cluster, profile, store, save_interval, catalogues, threads] = with;
   FleetTraining out;
-  const JsonValue settings = settings_of(entry, cluster);
+  const JsonValue settings = training_settings(entry, cluster);
   out.searched = std::none_of(keys_of_layout.begin(), keys_of_layout.end(),
                               [&](std::string_view key) { return entry.has(key); });
   out.scenario = out.searched ? best_scenario(settings, catalogues, threads)

@@ -13,13 +13,14 @@
 namespace orrery {
 namespace {
 
-constexpr const char* form = "engines like TP8, 2xTP4, 4xTP4PP2, 2xDP8EP8 or DP32EP32+32";
-constexpr std::int64_t most = std::int64_t{1} << 30;  // of a number that is read
+constexpr const char* engines_form = "engines like TP8, 2xTP4, 4xTP4PP2, 2xDP8EP8 or DP32EP32+32";
+constexpr std::int64_t largest = std::int64_t{1} << 30;  // of a number that is read
 // Each rank of an engine, and each batch of its pipeline, takes some KiB of our memory.
 constexpr std::int64_t most_engines = 65'536, most_batches = 4 * most_engines;
 
 [[noreturn]] void refuse(std::string_view text, const std::string& flag) {
-  throw Error({.file = flag, .path = "", .found = fmt::format("\"{}\"", text), .expected = form});
+  throw Error(
+      {.file = flag, .path = "", .found = fmt::format("\"{}\"", text), .expected = engines_form});
 }
 
 struct Reader {
@@ -29,7 +30,7 @@ struct Reader {
   std::int64_t number(std::int64_t least = 1) {
     std::int64_t value = 0;
     const auto [end, failed] = std::from_chars(left.data(), left.data() + left.size(), value);
-    if (failed != std::errc() || value < least || value > most) refuse(text, flag);
+    if (failed != std::errc() || value < least || value > largest) refuse(text, flag);
     left.remove_prefix(static_cast<std::size_t>(end - left.data()));
     return value;
   }

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr const char* form =
+constexpr const char* guessing_form =
     "mtp:2, eagle3:3, draft:MODEL:4 or ngram:4 (kind and tokens guessed a step), or none";
 constexpr std::int64_t most_drafts = 64;
 
@@ -28,13 +28,13 @@ std::optional<Spec> parse_spec(const JsonValue& at) {
   if (text == "none") return std::nullopt;
   const std::size_t first = text.find(':'), last = text.rfind(':');
   const auto kind = draft_kind_text.find(text.substr(0, first));
-  if (!kind || first == std::string::npos) at.fail(form);
+  if (!kind || first == std::string::npos) at.fail(guessing_form);
   const bool named = *kind == DraftKind::draft;
-  if (named != (last > first + 1)) at.fail(form);
+  if (named != (last > first + 1)) at.fail(guessing_form);
   std::int64_t drafts = 0;
   const char* end = text.data() + text.size();
   const auto [stop, failed] = std::from_chars(text.data() + last + 1, end, drafts);
-  if (failed != std::errc() || stop != end) at.fail(form);
+  if (failed != std::errc() || stop != end) at.fail(guessing_form);
   if (drafts < 0 || drafts > most_drafts)
     at.fail(fmt::format("from 1 to {} tokens guessed a step (0: none)", most_drafts));
   if (drafts == 0) return std::nullopt;

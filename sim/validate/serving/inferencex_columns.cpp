@@ -12,13 +12,6 @@
 namespace orrery {
 namespace {
 
-constexpr double seconds_per_millisecond = 1e-3;
-
-std::optional<double> milliseconds(const CsvRow& cells, const char* column) {
-  const auto value = positive_cell(cells, column);
-  return value ? std::optional(*value * seconds_per_millisecond) : std::nullopt;
-}
-
 std::string date_cell(const CsvRow& cells, const char* column) {
   const std::string& text = cells.text(column);
   if (!text.empty() && !date_from_text(text)) cells.fail(column, "a date such as 2026-03-25");

@@ -34,11 +34,6 @@ std::int64_t required_size(const CsvRow& cells, const char* column) {
   return size;
 }
 
-std::optional<double> milliseconds(const CsvRow& cells, const char* column) {
-  const auto value = positive_cell(cells, column);
-  return value ? std::optional(*value * 1e-3) : std::nullopt;
-}
-
 // "TP8": tensor parallelism; "DEP8": attention DP with as many groups of experts; "TEP8".
 ToldWorkers workers_from_words(const CsvRow& cells, const char* column) {
   const std::string& text = cells.text(column);

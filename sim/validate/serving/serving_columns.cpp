@@ -73,6 +73,11 @@ std::optional<double> positive_cell(const CsvRow& cells, const char* column) {
   return value;
 }
 
+std::optional<double> milliseconds(const CsvRow& cells, const char* column) {
+  const auto value = positive_cell(cells, column);
+  return value ? std::optional(*value * 1e-3) : std::nullopt;
+}
+
 double required_cell(const CsvRow& cells, const char* column) {
   const auto value = positive_cell(cells, column);
   if (!value) cells.fail(column, "a number above 0");

@@ -22,6 +22,8 @@ ServingCases read_serving_table(const CsvTable& table, const ServingRecipes& rec
 
 // Cells as numbers. Blank: nullopt, or 0 where a size is blank.
 std::optional<double> positive_cell(const CsvRow& cells, const char* column);
+// The same in seconds, of a column that counts thousandths.
+std::optional<double> milliseconds(const CsvRow& cells, const char* column);
 double required_cell(const CsvRow& cells, const char* column);
 std::int64_t size_cell(const CsvRow& cells, const char* column);
 

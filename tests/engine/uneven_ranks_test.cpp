@@ -97,7 +97,9 @@ TEST_CASE("law: less on other ranks never takes longer, and more on any never le
     const auto tokens = *rc::gen::inRange<std::int64_t>(1, 40'000);
     const auto others = *rc::gen::inRange<std::int64_t>(0, tokens + 1);
     const auto more = *rc::gen::inRange<std::int64_t>(1, 4'000);
-    const double slack = 1.02;  // tiles of kernels are not monotone to the last percent
+    // Tiles of kernels are not monotone to the last percent: 296 rows of SGLang's take 2.2% less
+    // than 257, which begin a tile.
+    const double slack = 1.03;
     for (const Engine* e : engines()) {
       const std::int64_t ranks = e->layout.attention_dp;
       const auto of = [&](std::int64_t own, std::int64_t beside) {

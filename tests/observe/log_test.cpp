@@ -113,6 +113,16 @@ TEST_CASE("a speed that is told in the line before a step belongs to that step")
   CHECK_FALSE(run.steps[1].per_gpu);
 }
 
+TEST_CASE("counts of Megatron-LM with a fraction lose it, and no step is larger than is counted") {
+  const ScratchFolder scratch("observe_log");
+  const std::string rest = " | elapsed time per iteration (ms): 900.0 | global batch size: 8.5 |\n";
+  const RunLog run = read_run_log(
+      scratch.add("a.log", " iteration 7.5/ 10" + rest + " iteration 1e16/ 10" + rest));
+  REQUIRE(run.steps.size() == 1);
+  CHECK(run.steps[0].step == 7);
+  CHECK(run.steps[0].global_batch == 8);
+}
+
 TEST_CASE("lines of DeepSpeed and of Megatron-LM about one step are joined") {
   const RunLog run = read("megatron_deepspeed.log");
   CHECK(run.program == Program::megatron);

@@ -41,6 +41,10 @@ std::optional<double> time_of_day(std::string_view text, std::size_t at) {
   return value;
 }
 
+std::optional<std::int64_t> whole(std::optional<double> value) {
+  return value && *value == std::floor(*value) ? whole_part(value) : std::nullopt;
+}
+
 std::optional<double> day_seconds(int year, int month, int day) {
   if (year < 1970 || month < 1 || day < 1) return std::nullopt;
   const auto two = [](int n) { return (n < 10 ? "0" : "") + std::to_string(n); };
@@ -122,10 +126,10 @@ std::optional<double> number_in(std::string_view text) {
   return value && trimmed(rest).empty() ? value : std::nullopt;
 }
 
-std::optional<std::int64_t> whole(std::optional<double> value) {
+std::optional<std::int64_t> whole_part(std::optional<double> number) {
   constexpr double largest = 9.0e15;
-  if (!value || std::abs(*value) > largest || *value != std::floor(*value)) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
+  if (!number || std::abs(*number) > largest) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
 }
 
 std::optional<std::int64_t> whole_number_in(std::string_view text) {

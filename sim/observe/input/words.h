@@ -27,10 +27,10 @@ inline bool has(std::string_view line, std::string_view word) {
 std::optional<double> number_in(std::string_view text);
 // The number at the start of a text; `rest` is what follows it.
 std::optional<double> leading_number(std::string_view text, std::string_view* rest = nullptr);
-// A whole number within +-9e15.
-std::optional<std::int64_t> whole(std::optional<double> number);
-// The same of a text.
+// The same as a whole number within +-9e15.
 std::optional<std::int64_t> whole_number_in(std::string_view text);
+// A number without its fraction, within +-9e15.
+std::optional<std::int64_t> whole_part(std::optional<double> number);
 
 // The number behind the first `key` of the line, blanks between them left out.
 std::optional<double> number_after(std::string_view line, std::string_view key);

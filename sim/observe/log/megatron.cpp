@@ -139,9 +139,10 @@ std::optional<LoggedStep> megatron_step(std::string_view line) {
   const std::size_t at = line.find("iteration");
   std::string_view number = trimmed(line.substr(at + 9));
   if (number.starts_with('=')) number = trimmed(number.substr(1));
-  const auto step = leading_number(number);
-  if (!step || *step < 0) return std::nullopt;
-  LoggedStep found{.step = *whole(step)};
+  const auto told = leading_number(number);
+  const auto step = whole_part(told);
+  if (!step || *told < 0) return std::nullopt;
+  LoggedStep found{.step = *step};
   auto time =
       value_of(line, {"elapsed time per iteration (ms):", "elapsed_time_per_iteration_ms="});
   if (time) *time *= 1e-3;
@@ -162,11 +163,11 @@ std::optional<LoggedStep> megatron_step(std::string_view line) {
       has(line, "lm loss: NAN") || has(line, "lm loss: nan") || has(line, "lm loss=nan");
   found.loss_scale = value_of(line, {"loss scale:", "loss_scale="});
   found.gradient_norm = value_of(line, {"grad norm:", "grad_norm="});
-  found.global_batch = whole(value_of(line, {"global batch size:", "global_batch_size="}));
-  found.skipped =
-      whole(value_of(line, {"number of skipped iterations:", "number_of_skipped_iterations="}));
+  found.global_batch = whole_part(value_of(line, {"global batch size:", "global_batch_size="}));
+  found.skipped = whole_part(
+      value_of(line, {"number of skipped iterations:", "number_of_skipped_iterations="}));
   found.nan_steps =
-      whole(value_of(line, {"number of nan iterations:", "number_of_nan_iterations="}));
+      whole_part(value_of(line, {"number of nan iterations:", "number_of_nan_iterations="}));
   return found;
 }
 

@@ -27,7 +27,7 @@ std::optional<double> positive(std::optional<double> value) {
 std::optional<LoggedStep> nemo_step(std::string_view line) {
   const auto time = value_of(line, "train_step_timing in s");
   if (!time || *time <= 0) return std::nullopt;
-  auto step = whole(value_of(line, "global_step"));
+  auto step = whole_part(value_of(line, "global_step"));
   if (!step) step = whole_number_after(line, ", iteration ");
   if (!step || *step < 0) return std::nullopt;
   LoggedStep found{.step = *step};
@@ -37,7 +37,7 @@ std::optional<LoggedStep> nemo_step(std::string_view line) {
   found.loss_is_nan = line.find("reduced_train_loss: nan") != std::string_view::npos ||
                       line.find("reduced_train_loss=nan") != std::string_view::npos;
   found.gradient_norm = value_of(line, "grad_norm");
-  found.global_batch = whole(value_of(line, "global_batch_size"));
+  found.global_batch = whole_part(value_of(line, "global_batch_size"));
   if (const auto tera = positive(value_of(line, "TFLOPS_per_GPU")))
     found.per_gpu = flop_per_second(*tera * 1e12);
   if (const auto tokens = positive(value_of(line, "tokens_per_sec_per_gpu")))
